@@ -1,8 +1,8 @@
-//! Integers and byte strings as they are encoded in files: little endian, varints in base 128, lengths before bytes.
+//! Integers and byte strings as they are encoded in files: little endian, varints in base 128, each byte string after its length.
 //!
 //! Every reader here takes untrusted bytes: a [`Reader`] returns `None` instead of panicking, compares a length with the remaining bytes before it
-//! returns a slice, and never allocates. Checksums are xxh3. Their seed contains the place of the bytes, so that right bytes in a wrong place do not
-//! pass.
+//! returns a slice, and never allocates. Checksums are xxh3. Their seed contains the position of the bytes, so that bytes copied to another position
+//! do not pass.
 
 mod file_header;
 #[cfg(not(feature = "zstd"))]
@@ -22,30 +22,30 @@ pub(crate) use zstd_contexts::{zstd_compress, zstd_decompress};
 
 /// Whether this build compresses with Zstandard.
 pub(crate) const HAS_ZSTD: bool = cfg!(feature = "zstd");
-/// The thing that a file uses where a build without Zstandard meets it, for [`Error::Unsupported`].
+/// The feature named by [`Error::Unsupported`] when a build without Zstandard opens a file that uses it.
 pub(crate) const ZSTD: &str = "a compression that the feature `zstd` adds to a build: number";
 
-/// The most bytes a varint of 32 bits takes.
+/// The maximum number of bytes of a 32-bit varint.
 pub(crate) const MAX_VARINT32_LEN: usize = 5;
 
-/// The hash of a user key, as the filters use it. Part of the table format.
+/// The hash of a user key for the filters. Part of the table format.
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// The checksum of `bytes`, for the place that `seed` names; see [`seed`].
+/// The checksum of `bytes` with `seed`, which depends on their position; see [`seed`].
 pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(bytes, seed)
 }
 
-/// The checksum of `parts`, one after the other.
+/// The checksum of the concatenation of `parts`.
 pub(crate) fn checksum_of<const N: usize>(parts: [&[u8]; N], seed: u64) -> u64 {
     let mut hash = Xxh3::with_seed(seed);
     parts.iter().for_each(|part| hash.update(part));
     hash.digest()
 }
 
-/// Mixes the numbers of the place of bytes (file number, offset, salt) into the seed of their checksum.
+/// Combines the numbers of a position (file number, offset, salt) into the seed of a checksum.
 pub(crate) fn seed<const N: usize>(place: [u64; N]) -> u64 {
     place.into_iter().fold(N as u64, next_seed)
 }
@@ -74,20 +74,20 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
-/// The length of the varint at the start of these bytes, if it ends within them.
+/// The length of the varint at the start of `bytes`, if the varint ends within them.
 #[inline]
 pub(crate) fn short_varint_len(bytes: [u8; 8]) -> Option<usize> {
     let ends = !u64::from_le_bytes(bytes) & CONTINUED;
     (ends != 0).then_some((ends.trailing_zeros() / 8 + 1) as usize)
 }
 
-/// The varint at the start of these bytes and its length, if it ends within them. No branch depends on its length.
+/// The varint at the start of `bytes` and its length, if the varint ends within them. No branch depends on its length.
 #[inline]
 pub(crate) fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     let len = short_varint_len(bytes)?;
     let word = u64::from_le_bytes(bytes);
     let ends = !word & CONTINUED;
-    // Keeps the bytes up to the first one without the continuation bit; then groups of 7, 14 and 28 bits move together.
+    // Keeps the bytes up to the first one without the continuation bit; then groups of 7, 14 and 28 bits are shifted together.
     let word = word & (ends ^ (ends - 1)) & !CONTINUED;
     let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
     let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
@@ -101,7 +101,7 @@ pub(crate) fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Bytes that do not decode: the offset of the fault, and what was expected there.
+/// An error of decoding: the offset of the fault, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     /// Offset within the decoded bytes.
@@ -110,7 +110,7 @@ pub(crate) struct Malformed {
 }
 
 impl Malformed {
-    /// The same fault as a corruption of `file`, whose decoded bytes started at `base`.
+    /// The same fault as a corruption of `file`; the decoded bytes started at offset `base`.
     pub(crate) fn in_file(self, file: &Path, base: u64) -> Error {
         let Self { offset, expected } = self;
         Error::corruption(file, base, format!("expected {expected} at byte {offset} of the decoded bytes"))
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, len: bytes.len() }
     }
 
-    /// Bytes consumed so far.
+    /// The number of bytes consumed.
     pub(crate) fn position(&self) -> usize {
         self.len - self.rest.len()
     }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// The error for bytes here that are not `expected`.
+    /// The error for bytes at this position that are not `expected`.
     pub(crate) fn malformed(&self, expected: &'static str) -> Malformed {
         Malformed { offset: self.position(), expected }
     }
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         self.varint()?.try_into().ok()
     }
 
-    /// A byte string behind its varint length, which may be at most `max`.
+    /// A byte string after its varint length, which may be at most `max`.
     #[inline]
     pub(crate) fn prefixed(&mut self, max: usize) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a compression from `len` bytes to `compressed_len` saves at least 12 %, which makes it worthwhile.
+/// Whether the compression from `len` bytes to `compressed_len` saves at least 12 %; a smaller saving is not worthwhile.
 pub(crate) fn is_worth_compressing(len: usize, compressed_len: usize) -> bool {
     compressed_len as u64 * 100 <= len as u64 * 88
 }
@@ -238,7 +238,7 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// `key` without `prefix`, if it starts with it. Most prefixes are a few bytes, for which a call of a function would cost more than this.
+/// `key` without `prefix`, if it starts with it. Most prefixes have a few bytes; a call of `memcmp` would cost more than this loop.
 #[inline(always)]
 pub(crate) fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = key.split_at_checked(prefix.len())?;
@@ -249,7 +249,7 @@ pub(crate) fn strip_prefix<'a>(key: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]>
     is_same.then_some(rest)
 }
 
-/// The number of leading bytes that both share.
+/// The number of leading bytes that `a` and `b` share.
 #[inline]
 pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     let mut rest = (a, b);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_prefixed_string_past_its_limit_or_its_bytes_is_refused() {
-        // Catches a length that is trusted before it is compared with the remaining bytes.
+        // Catches a length that is used before it is compared with the remaining bytes.
         let mut out = Vec::new();
         put_prefixed(&mut out, b"abc");
         assert_eq!(Reader::new(&out).prefixed(3), Some(&b"abc"[..]));
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_in_different_places_have_different_checksums() {
-        // Catches a seed that ignores one of the numbers, or their order.
+        // Catches a seed that ignores one of the numbers, or the order of the numbers.
         let sums = [[1, 2, 3], [1, 2, 4], [1, 3, 3], [2, 2, 3], [2, 1, 3], [3, 2, 1], [0, 0, 0]]
             .map(|place| checksum(b"frame", seed(place)));
         for (i, a) in sums.iter().enumerate() {

@@ -1,28 +1,28 @@
 //! The one error type of the engine. Each variant names the failed operation, the place, and the expected and the found value.
 //!
-//! Errors are `Clone`, because every writer that waited for a failed sync gets the same error.
+//! Errors are `Clone`, because all writers that waited for a failed sync get the same error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// The result of everything in this crate that can fail.
+/// The result of all fallible functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason for the failure of an operation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused an operation.
+    /// A file system operation failed.
     Io {
         /// The attempted operation, as a verb: `"read"`, `"sync"`.
         op: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The file system's answer; shared, since several callers may get the same one.
+        /// The error of the file system; shared, since several callers may get the same one.
         source: Arc<io::Error>,
     },
-    /// Stored bytes differ from the written ones.
+    /// Stored bytes differ from those that were written.
     Corruption {
         /// The damaged file.
         file: PathBuf,
@@ -31,40 +31,40 @@ pub enum Error {
         /// The check that failed, with the expected and the found value.
         what: String,
     },
-    /// Another handle, in this process or another, has the database open in a way that excludes this one.
+    /// Another handle, in this process or another, has opened the database in a way that excludes this open.
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// The other user of the database: for a reader, a writer.
+        /// The other user of the database: for example, a writer excludes readers.
         what: &'static str,
-        /// The id of the process that writes to it, where that is known.
+        /// The id of the process that writes to the database, if it is known.
         holder: Option<u32>,
     },
-    /// The directory holds no database, and was not allowed to become one.
+    /// The directory contains no database, and none may be created in it.
     NotADatabase {
         /// The directory.
         path: PathBuf,
         /// The expected and the found contents.
         what: String,
     },
-    /// The file has another format version than the one that this build reads.
+    /// The file has another format version than this build can read.
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
-        /// The version it names.
+        /// The version in the file.
         found: u32,
         /// The version that can be read.
         supported: u32,
     },
-    /// The file uses something that this build has not: a compression or a policy of a newer version, or Zstandard without the feature `zstd`.
+    /// The file uses a feature that this build lacks: a compression or a policy of a newer version, or Zstandard without the feature `zstd`.
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// The kind of thing that the number names, as a noun: `"block compression"`.
+        /// The kind of feature to which the number belongs, as a noun: `"block compression"`.
         what: &'static str,
         /// The number in the file.
         found: u32,
-        /// The greatest number that is known.
+        /// The greatest number that this build supports.
         supported: u32,
     },
     /// The database accepts no writes: because of a failure to write or sync, after which a reopen shows what is durable, or because it was opened
@@ -76,23 +76,23 @@ pub enum Error {
     /// Writes have stopped: level 0 has the maximum number of tables (`l0_stop`), and none of them can be compacted. Writes succeed again when the
     /// cause is gone. Earlier writes are kept.
     Stalled {
-        /// Tables on level 0.
+        /// The number of tables on level 0.
         tables: usize,
-        /// The reason why compactions fail, most often the [`Error::Corruption`] of a table.
+        /// The error of the compactions, most often the [`Error::Corruption`] of a table.
         cause: Arc<Error>,
     },
-    /// There is no keyspace of this name: it was dropped, or the database was opened read-only and has none.
+    /// There is no keyspace of this name: it was dropped, or it does not exist and the database was opened read-only.
     NoKeyspace {
         /// The name of the keyspace.
         name: String,
     },
-    /// Another write has changed what a transaction had read. The transaction has written nothing; a new one may succeed.
+    /// Another write has changed something that a transaction had read. The transaction has written nothing; a new one may succeed.
     Conflict {
         /// The name of the changed keyspace; empty for the default one.
         keyspace: String,
-        /// The changed key; for the removal of a range, the first key of it that may have been read.
+        /// The changed key; for the removal of a range, the first key of the range that the transaction may have read.
         key: Vec<u8>,
-        /// What was read and what has changed it, with sequence numbers.
+        /// The read and the change that conflicts with it, with sequence numbers.
         what: String,
     },
     /// The database was closed.
@@ -134,7 +134,7 @@ impl fmt::Display for Error {
     }
 }
 
-// Written out: a derive macro would cost every dependent the compilation of six crates.
+// Implemented by hand: with a derive macro, every dependent would have to compile six more crates.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -146,28 +146,28 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// An I/O error of `op` (a verb) on `path`; made for `map_err`.
+    /// An I/O error of `op` (a verb) on `path`, as a closure for `map_err`.
     pub(crate) fn io<'a>(op: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
         move |source| Self::Io { op, path: path.to_path_buf(), source: Arc::new(source) }
     }
 
-    /// Whether there was no space: it may be there later.
+    /// Whether space was lacking; the operation may succeed later.
     pub(crate) fn is_want_of_space(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// Whether the operation may succeed later: it lacked space or a file handle, which others use and may release.
+    /// Whether the operation may succeed later: it lacked space or a file handle, which others may release.
     pub(crate) fn is_transient(&self) -> bool {
         self.is_want_of_space() || self.is_want_of_handles()
     }
 
-    /// Whether there were no file handles left, in this process or in the system. The operation that needed one did nothing.
+    /// Whether file handles were lacking, in this process or in the system. The operation had no effect then.
     pub(crate) fn is_want_of_handles(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_want_of_handles(source))
     }
 
-    /// Whether these bytes cannot be read, now or later, while other bytes still can.
+    /// Whether these bytes cannot be read, now or later, while others still can.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Corruption { .. } => true,
@@ -176,7 +176,7 @@ impl Error {
         }
     }
 
-    /// The file that could not be read, if that is the error: the failed operation may do without it.
+    /// The file that could not be read, if that is the cause: the caller may continue without that file.
     pub(crate) fn unreadable_file(&self) -> Option<&Path> {
         match self {
             Self::Corruption { file, .. } | Self::UnsupportedVersion { file, .. } | Self::Unsupported { file, .. } => {
@@ -187,7 +187,7 @@ impl Error {
         }
     }
 
-    /// The error that `dir` is no database.
+    /// The error for a directory `dir` that contains no database.
     pub(crate) fn not_a_database(dir: &Path, what: impl Into<String>) -> Self {
         Self::NotADatabase { path: dir.to_path_buf(), what: what.into() }
     }
@@ -198,7 +198,7 @@ impl Error {
     }
 }
 
-/// For callers whose own errors are those of the standard library. The kind is that of the file system's answer, if there is one.
+/// For callers that return errors of the standard library. The kind is that of the file system's error, if there is one.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
@@ -213,7 +213,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Like [`Error::is_want_of_handles`], for the file system's own error.
+/// Like [`Error::is_want_of_handles`], for an error of the file system itself.
 pub(crate) fn is_want_of_handles(error: &io::Error) -> bool {
     // ENFILE and EMFILE, which have no `ErrorKind`.
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn as_an_error_of_the_standard_library_it_keeps_kind_and_text() {
-        // Catches a full disk that its caller cannot tell from damage, and a lost text.
+        // Catches a full disk that a caller cannot distinguish from damage, and a lost description.
         let full = Error::io("sync", Path::new("a/000001.log"))(io::Error::from(io::ErrorKind::StorageFull));
         let damaged = Error::corruption(Path::new("000012.sst"), 8192, "block checksum: expected 1, found 2");
         for (error, kind) in [(full, io::ErrorKind::StorageFull), (damaged, io::ErrorKind::InvalidData)] {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn an_error_can_be_handed_to_every_waiting_writer() {
-        // Catches a variant that is not `Clone + Send + Sync`: not every waiting thread could get it.
+        // Catches a variant that is not `Clone + Send + Sync`: not all waiting threads could get it.
         fn shareable<T: Clone + Send + Sync + 'static>() {}
         shareable::<Error>();
     }

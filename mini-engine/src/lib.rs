@@ -1,8 +1,8 @@
 //! A small, durable, embedded key-value store: an LSM tree over the `fastskip` memtable.
 //!
-//! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both
-//! directions, bulk loads and checkpoints. [`Builder`] and [`Options`] choose among compaction policies. Each [`Keyspace`] is a set of keys of
-//! its own; a [`Db`] derefs to its default one, so that `db.insert(..)` is [`Keyspace::insert`].
+//! Keys and values are bytes, and keys are sorted bytewise. [`Db`] offers atomic batches, snapshots, iteration in both directions, ingestion of
+//! sorted data and checkpoints. [`Builder`] and [`Options`] select one of several compaction policies. Each [`Keyspace`] is a separate set of keys; a
+//! [`Db`] derefs to its default keyspace, so that `db.insert(..)` is [`Keyspace::insert`].
 //!
 //! ```
 //! # fn main() -> mini_engine::Result<()> {
@@ -22,32 +22,32 @@
 //! # }
 //! ```
 //!
-//! Use it for sorted data that outgrows memory or must survive crashes, in one process, where it matters that the engine is small and can be read
-//! and checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once
-//! ([`Builder::read_only`]). It is developed and tested on Linux only.
+//! Use it for sorted data that outgrows memory or must survive crashes, in one process, if it matters that the engine is small and can be read and
+//! checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once ([`Builder::read_only`]).
+//! It is developed and tested on Linux only.
 //!
 //! # What it guarantees
 //!
 //! | | |
 //! |---|---|
-//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned; and a power cut once a later sync has returned |
-//! | a synced write ([`Durability::Synced`]) | survives a power cut once it has returned, with all writes before it |
+//! | a buffered write ([`Durability::Buffered`], the default) | survives a killed process once it has returned, and a power failure once a later sync has returned |
+//! | a synced write ([`Durability::Synced`]) | survives a power failure once it has returned, together with all writes before it |
 //! | a [`WriteBatch`] | exists as a whole or not at all, after any crash and for any reader |
 //! | order | readers see writes in one order, and recovery restores a prefix of it: no write exists without all earlier ones |
 //! | a read | sees every write that returned before it began |
-//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees one moment, whatever is written meanwhile, and whatever expires |
-//! | an entry that expires ([`Keyspace::insert_with_expiry`]) | is absent from its time on, from every read that begins then or later, and does not return |
-//! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write comes between their read and their write |
+//! | a [`Snapshot`], an [`Iter`], a [`Cursor`] | sees the database at one moment, whatever is written or expires afterwards |
+//! | an entry that expires ([`Keyspace::insert_with_expiry`]) | is absent from every read that begins at its expiry or later, and does not return |
+//! | [`Keyspace::compare_and_swap`], [`Keyspace::pop_first`] | no other write happens between their read and their write |
 //! | a [`Transaction`] | takes effect at one moment, as if it had read and written everything then, or not at all: it is strictly serializable |
-//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. At the end of a log, behind the last sync that it records, damage looks like a write that was cut off: then the log ends there, and [`Db::recovery`] says so |
+//! | damage on disk | is an error that names file and offset; never a wrong value, and never an older one in its place. Damage at the end of a log, after the last sync that the log records, cannot be distinguished from an incomplete write: then the log ends there, and [`Db::recovery`] reports this |
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
-//! | a full disk | refuses writes that add something as long as it is full, and loses nothing. Removals are accepted, and bring space back |
+//! | a full disk | makes writes that add data fail as long as it is full, and loses nothing. Removals are accepted, and free space |
 //!
-//! Transactions are optimistic: they hold no lock, and one whose reads were changed by others is refused at its commit. [`Db::transact`] repeats it.
+//! Transactions are optimistic: they hold no lock, and a commit fails if others changed what was read. [`Db::transact`] then repeats it.
 //!
 //! # Coming from another store
 //!
-//! The book's page "Moving" has more calls, RocksDB's options, and how to take the data along.
+//! The book's page "Moving" lists more calls, RocksDB's options, and ways to migrate data.
 //!
 //! | here | sled | fjall | redb | RocksDB |
 //! |---|---|---|---|---|
@@ -73,13 +73,13 @@
 //! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
 //! `time_series` and `async_service`.
 //!
-//! The program `mini-engine` and the server of Redis clients are separate crates, `mini-engine-cli` and `mini-engine-server`.
+//! The program `mini-engine` and the server for Redis clients are separate crates, `mini-engine-cli` and `mini-engine-server`.
 
-// Only one module of `fs` may use it, for memory that is a file.
+// Only one module of `fs` may use unsafe code, for memory-mapped files.
 #![deny(unsafe_code)]
 
-// `proof` simulates disks over the interface `fs` of the library without its tests. That is another interface to the unit tests, so they compile
-// these sources once more.
+// `proof` simulates disks with the interface `fs` of this library as compiled without tests. In unit tests that is a different interface, so these
+// sources are compiled once more.
 #[cfg(test)]
 extern crate self as mini_engine;
 

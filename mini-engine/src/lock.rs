@@ -1,6 +1,6 @@
 //! Locks whose holder may panic, and the handling of such a panic.
 //!
-//! The data that the engine's mutexes guard is consistent between any two statements, or a panic under the lock has made the engine read-only
+//! The data that the engine's mutexes guard is consistent after every statement, or a panic under the lock has made the engine read-only
 //! (`fail_on_unwind`). So the poisoning of a mutex adds no information.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, t
     condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// Runs `step`, and `unwound` if it unwinds.
+/// Runs `step`, and calls `unwound` if `step` panics.
 pub(crate) fn on_unwind<T>(step: impl FnOnce() -> T, unwound: impl Fn()) -> T {
     struct Unwinding<F: Fn()>(F);
     impl<F: Fn()> Drop for Unwinding<F> {

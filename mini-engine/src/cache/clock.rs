@@ -1,16 +1,16 @@
-//! [`Clock`]: keeps blocks in memory, or files open, within a capacity; and [`CacheSlot`]s, in which readers find them without a lock.
+//! [`Clock`]: keeps blocks in memory, or files open, up to a capacity; readers find them in [`CacheSlot`]s without a lock.
 //!
-//! A block has its slot on the way to it: a partition's slot is in the root of its table, a data block's slot is in its partition. A hit loads the
-//! slot and marks the block as used, by a store, until it has the maximum number of marks. So the only shared cache line that hits write is that of
-//! the block's reference count.
+//! Each block has a slot in its parent: a partition's slot is in the root of its table, a data block's slot is in its partition. A cache hit loads
+//! the slot and counts a use with one store, unless the block already has the maximum number of uses. So a hit writes only one shared cache line:
+//! that of the block's reference count.
 //!
-//! A thread that has read a block locks the clock, which changes the slots. It evicts like CLOCK-Pro (Jiang, Chen and Zhang 2005) and S3-FIFO (Yang
-//! et al. 2023). A new block is cold, and leaves first unless it was used. A used block is hot, and is evicted when the hand has passed it more
-//! often than it was used. Evicted blocks are remembered for a while, and are hot when they return. So a scan, whose blocks are used once, goes
-//! through the few cold ones and leaves the hot ones in the cache.
+//! Only a thread that has read a block from the file locks the clock and changes slots. The eviction policy resembles CLOCK-Pro (Jiang, Chen and
+//! Zhang 2005) and S3-FIFO (Yang et al. 2023). A new block is cold, and is evicted first unless it was used. A used block is hot, and is evicted when
+//! the hand has passed it more often than it was used. Evicted blocks are remembered for a while as ghosts, and are hot if they are read again. So a
+//! scan, whose blocks are used once, displaces only the few cold blocks; the hot ones stay in the cache.
 //!
-//! E1 A block is in its slot exactly as long as it is in the clock: both change under the clock's lock.
-//! E2 The clock holds at most its capacity. An evicted block is freed when the last reader drops it.
+//! E1 A block is in its slot if and only if it is in the clock: both change under the clock's lock.
+//! E2 The weights of the blocks in the clock never exceed its capacity. An evicted block is freed when the last reader drops it.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -28,12 +28,12 @@ const HOT_PERCENT: u64 = 97;
 
 /// An item that can be evicted.
 pub(crate) trait Evict: Sized {
-    /// Whether it is a whole item and not only the remainder of an evicted one.
+    /// Whether the item is whole and not only the remainder of an evicted one.
     fn is_resident(&self) -> bool {
         true
     }
 
-    /// The remainder that stays in its slot when it is evicted, and takes no capacity.
+    /// The part that stays in the slot after eviction and takes no capacity.
     fn remainder(&self) -> Option<Self> {
         None
     }
@@ -63,7 +63,7 @@ impl<T> Cached<T> {
         }
     }
 
-    /// Takes a use back, if there is one.
+    /// Removes one use, if there is one.
     fn unmark(&self) -> bool {
         let uses = self.uses.load(Ordering::Relaxed);
         self.uses.store(uses.saturating_sub(1), Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl<T> Cached<T> {
     }
 }
 
-/// The place of a block that may be in memory.
+/// The slot of a block that may be in memory.
 #[derive(Debug)]
 pub(crate) struct CacheSlot<T>(ManuallyDrop<ArcSwapOption<Cached<T>>>);
 
@@ -88,8 +88,8 @@ impl<T> CacheSlot<T> {
     }
 }
 
-/// An `ArcSwap` that is dropped looks for readers in the records of all threads, some hundred loads, also if it is empty. A partition has a hundred
-/// slots, of which few were ever filled where the cache is small. An empty one holds nothing that had to be dropped.
+/// When an `ArcSwap` is dropped, even an empty one, it searches the records of all threads for readers, which takes some hundred loads. A partition
+/// has a hundred slots, and with a small cache few of them were ever filled. An empty slot holds nothing to drop, so this skips the search.
 impl<T> Drop for CacheSlot<T> {
     fn drop(&mut self) {
         if self.0.load().is_some() {
@@ -103,14 +103,14 @@ impl<T> Drop for CacheSlot<T> {
 pub(crate) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
 
 impl<T> Hit<T> {
-    /// A block that need not be in a slot.
+    /// A hit for a block that need not be in a slot.
     pub(crate) fn of(cached: Arc<Cached<T>>) -> Self {
         Self(Guard::from_inner(Some(cached)))
     }
 
     #[inline]
     fn cached(&self) -> &Arc<Cached<T>> {
-        // Both constructors have checked this.
+        // Both constructors have checked that there is a block.
         self.0.as_ref().expect("a hit is of a block")
     }
 
@@ -119,7 +119,7 @@ impl<T> Hit<T> {
         self.cached().mark();
     }
 
-    /// Whether it was used before the use that was counted last. False, too, after the hand has taken uses back.
+    /// Whether the block had been used before its most recent use. Also false if the hand has removed the earlier uses.
     #[inline]
     pub(crate) fn was_used(&self) -> bool {
         self.cached().uses.load(Ordering::Relaxed) > 1
@@ -146,7 +146,7 @@ impl<T> Deref for Hit<T> {
     }
 }
 
-/// A block in the clock, and the place of its slot.
+/// A block in the clock, and the position of its slot.
 pub(crate) struct Entry<T> {
     /// A hash of the block's identity.
     id: u64,
@@ -163,7 +163,7 @@ impl<T: Evict> Entry<T> {
     }
 }
 
-/// Takes a hash as it is, but with its halves exchanged: those of a shard share their lowest bits.
+/// Uses a hash unchanged except that its halves are swapped: the hashes of one shard share their lowest bits.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -181,13 +181,13 @@ impl Hasher for IdHasher {
     }
 }
 
-/// Blocks in memory, in the order in which the hand comes to them.
+/// Blocks in memory, in the order in which the hand visits them.
 pub(crate) struct Clock<T> {
     cold: VecDeque<Entry<T>>,
     cold_bytes: u64,
     hot: VecDeque<Entry<T>>,
     hot_bytes: u64,
-    /// Blocks that left before they were used: the oldest first, and at most half as many as there are blocks.
+    /// Hashes of blocks that were evicted unused: the oldest first, and at most half as many as there are blocks.
     ghosts: VecDeque<u64>,
     is_ghost: HashSet<u64, BuildHasherDefault<IdHasher>>,
     capacity: u64,
@@ -212,8 +212,8 @@ impl<T: Evict> Clock<T> {
         (u128::from(self.capacity) * u128::from(HOT_PERCENT)).div_ceil(100) as u64
     }
 
-    /// Puts a block into slot `at` of `slots`, unless it is too large, and the blocks that it displaces into `evicted`, to be dropped without the
-    /// lock. Returns the block that is in the slot, or would be if there were room.
+    /// Puts a block into slot `at` of `slots`, unless it is too large. Blocks that it displaces go to `evicted`, to be dropped after the lock is
+    /// released. Returns the block that is now in the slot, or `cached` itself if it did not fit.
     pub(crate) fn insert(
         &mut self,
         (slots, at): (&Arc<[CacheSlot<T>]>, usize),
@@ -222,7 +222,7 @@ impl<T: Evict> Clock<T> {
         evicted: &mut Vec<Entry<T>>,
     ) -> Hit<T> {
         let (Some(slot), Ok(index)) = (slots.get(at), u32::try_from(at)) else { return Hit::of(cached) };
-        // Another thread may have read it too.
+        // Another thread may have read the block too.
         if let Some(there) = slot.get().filter(|there| there.is_resident()) {
             return there;
         }
@@ -265,7 +265,7 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    /// Evicts until no more than `capacity` is taken.
+    /// Evicts blocks until at most `capacity` is used.
     pub(crate) fn shrink_to(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
         while self.bytes() > capacity {
             match self.cold.pop_front() {
@@ -275,7 +275,7 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    /// Makes a cold block hot if it was used, and evicts it if not.
+    /// Makes a cold block hot if it was used, and otherwise evicts it.
     fn judge(&mut self, entry: Entry<T>, evicted: &mut Vec<Entry<T>>) {
         self.cold_bytes -= entry.cached.weight;
         if entry.cached.unmark() {
@@ -300,7 +300,7 @@ impl<T: Evict> Clock<T> {
         }
     }
 
-    /// Moves the hand of the hot blocks by one, and evicts that block if it has no use left.
+    /// Advances the hand of the hot blocks by one, and evicts that block if it has no use left.
     fn turn_hot(&mut self, evicted: &mut Vec<Entry<T>>) {
         let Some(entry) = self.hot.pop_front() else { return };
         if entry.cached.unmark() {

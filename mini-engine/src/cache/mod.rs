@@ -3,18 +3,19 @@
 //! Blocks never change and table numbers are never reused, so nothing here expires; data blocks of deleted tables become cold and are evicted.
 //! [`clock`] decides which blocks stay and is scan-resistant; hits take no lock and compute no hash.
 //!
-//! A partition leads to a hundred data blocks, and without it none of them can be read. So partitions evict data blocks, up to half of the bytes,
-//! and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of the partitions. These
-//! bytes are reserved in steps before they are used, so that both together never exceed the limit.
+//! A partition contains the handles of about a hundred data blocks; without the partition none of them can be read. So partitions evict data blocks,
+//! up to half of the bytes, and data blocks never evict partitions. The two are separate caches, and the one for data blocks shrinks by the bytes of
+//! the partitions. These bytes are reserved in steps before they are used, so that both together never exceed the limit.
 //!
-//! The roots of the tables are not here, and cannot be evicted. The data blocks shrink by their bytes, too, as long as an eighth of the limit is left.
+//! The roots of the tables are outside of these caches, and are never evicted. The cache of data blocks shrinks by the roots' bytes, too, as long as
+//! an eighth of the limit is left.
 //!
-//! The first partitions that are read, up to an eighth of the bytes, are pinned as long as their tables live: a read of one writes to no cache line
-//! that threads share, and takes no reference. Partitions take a fiftieth of the bytes of their data blocks. So in a database of up to six times the
-//! cache all of them are pinned; in a larger one those that were read first, by gets and scans alike, until their tables are compacted.
+//! The partitions that are read first, up to an eighth of the bytes, are pinned until their tables are closed: a read of one writes to no shared
+//! cache line, and takes no reference. Partitions take a fiftieth of the bytes of their data blocks. So if the database is at most six times as large
+//! as the cache, all partitions are pinned; otherwise the partitions that gets and scans read first, until their tables are compacted.
 //!
-//! A partition has the slots of its data blocks ([`Group`]). When it is evicted, its own slot keeps a weak reference to them: as long as one of the
-//! data blocks is in memory, a partition that is read again leads to it.
+//! A partition holds the slots of its data blocks ([`Group`]). When the partition is evicted, its own slot keeps a weak reference to these slots: if
+//! it is read again while one of its data blocks is in memory, it uses the same slots.
 
 pub(crate) mod clock;
 
@@ -28,14 +29,14 @@ use crate::metrics::Counters;
 
 use clock::{CacheSlot, Cached, Clock, Evict, Hit};
 
-/// Memory that a block costs besides its bytes: 80 bytes for two reference counts and the allocator's overhead, and 80 for its slot, its place in
-/// the clock and its memory as a ghost. So many tiny blocks cannot exceed the budget unnoticed.
+/// Memory that a block needs besides its bytes: 80 bytes for two reference counts and the allocator's overhead, and 80 for its slot, its entry in the
+/// clock and its entry as a ghost. It is counted, so that a large number of tiny blocks cannot exceed the budget.
 const ENTRY_BYTES: u64 = 160;
 
 /// The way in which a read uses the block cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheUse {
-    /// Looks there first and puts the blocks that it reads there.
+    /// Searches the cache first, and inserts the blocks that it reads from files.
     Fill,
     /// Reads from the file and does not change the cache.
     Bypass,
@@ -47,7 +48,7 @@ type BlockId = (u64, u64);
 /// The slots of the data blocks that a partition leads to.
 type Blocks<D> = Arc<[CacheSlot<D>]>;
 
-/// A partition, and the slots of the data blocks that it leads to; or its remainder.
+/// A partition with the slots of its data blocks; or the remainder after its eviction.
 #[derive(Debug)]
 enum Group<P, D> {
     Resident { partition: P, blocks: Blocks<D> },
@@ -65,16 +66,16 @@ impl<P, D> Evict for Group<P, D> {
     }
 }
 
-/// The places of a table's partitions.
+/// The slots of a table's partitions.
 #[derive(Debug)]
 pub(crate) struct Partitions<P, D> {
     pinned: Box<[OnceLock<CachedPartition<P, D>>]>,
-    /// Of those that are not pinned.
+    /// The slots of partitions that are not pinned.
     slots: Arc<[CacheSlot<Group<P, D>>]>,
 }
 
 impl<P, D> Partitions<P, D> {
-    /// None of `count` partitions is in memory.
+    /// Slots for `count` partitions, none of which is in memory.
     pub(crate) fn new(count: usize) -> Self {
         Self { pinned: (0..count).map(|_| OnceLock::new()).collect(), slots: CacheSlot::several(count) }
     }
@@ -96,7 +97,7 @@ pub(crate) enum FoundPartition<'a, P, D> {
 }
 
 impl<P, D> FoundPartition<'_, P, D> {
-    /// The partition by a reference of its own, which may live long.
+    /// The partition with a reference of its own, which may be held for a long time.
     pub(crate) fn to_owned(&self) -> CachedPartition<P, D> {
         CachedPartition::clone(self)
     }
@@ -119,7 +120,7 @@ impl<P, D> Deref for FoundPartition<'_, P, D> {
 pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
 
 impl<P, D> CachedPartition<P, D> {
-    /// A partition that is not in the cache, like its data blocks.
+    /// A partition that is not in the cache, and neither are its data blocks.
     pub(crate) fn uncached(partition: P) -> Self {
         Self::with_blocks(partition, 0)
     }
@@ -157,9 +158,9 @@ impl<P, D> Clone for CachedPartition<P, D> {
 const STEPS: u64 = 64;
 /// The part of the bytes that pinned partitions may take.
 const PINNED_PART: u64 = 8;
-/// The part of the bytes that is left for data blocks, whatever the roots take.
+/// The part of the bytes that is left for data blocks, however large the roots are.
 const DATA_PART: u64 = 8;
-/// Bytes of a cache for each of its locks, and the maximum number of locks.
+/// Bytes of cache for each lock, and the maximum number of locks.
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
 
@@ -168,19 +169,19 @@ pub(crate) struct BlockCache<P, D> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
-    /// Locked after a partition was read, and to count bytes; a hit never locks it.
+    /// Locked after a partition was read from a file, and to count bytes; a hit never locks it.
     shares: Mutex<Shares>,
     counters: Arc<Counters>,
 }
 
-/// Bytes of the partitions: numbers that change together, so a panic of a holder of their lock cannot leave them inconsistent.
+/// Bytes of the partitions. Each update is complete in itself, so a panic of a thread that holds the lock cannot leave them inconsistent.
 #[derive(Debug, Default)]
 struct Shares {
-    /// For all partitions and roots, taken from the data blocks in steps.
+    /// Bytes for all partitions and roots, taken from the data blocks in steps.
     reserved: u64,
-    /// Of the pinned partitions.
+    /// Bytes of the pinned partitions.
     pinned: u64,
-    /// Of the roots of all tables.
+    /// Bytes of the roots of all tables.
     roots: u64,
 }
 
@@ -190,7 +191,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         Self { data, partitions, bytes, shares: Mutex::default(), counters }
     }
 
-    /// Data block `at` of a partition, if it is in the cache; counted as a hit or a miss.
+    /// Data block `at` of a partition, if the block is in the cache; the call is counted as a hit or a miss.
     #[inline(always)]
     pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
         let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {
@@ -227,7 +228,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         Some(FoundPartition::Cached(CachedPartition(hit)))
     }
 
-    /// Bytes of memory that the cached blocks take at one moment, in which no bytes move between the two caches.
+    /// Bytes of memory of the cached blocks at one moment; no bytes move between the two caches meanwhile.
     pub(crate) fn bytes(&self) -> u64 {
         let shares = lock(&self.shares);
         self.data.bytes() + self.partitions.bytes() + shares.pinned
@@ -240,7 +241,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.partitions.bytes() + shares.pinned
     }
 
-    /// Keeps data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
+    /// Inserts data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
     pub(crate) fn insert(
         &self,
         (partition, at): (&CachedPartition<P, D>, usize),
@@ -252,8 +253,8 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.data.insert((partition.parts().1, at), id, Cached::new(block, weight))
     }
 
-    /// Keeps partition `at` of a table, which takes `len` bytes and leads to `blocks` data blocks, unless it is larger than one of the cache's shards
-    /// can hold.
+    /// Inserts partition `at` of a table, which takes `len` bytes and has `blocks` data blocks, unless it is larger than one shard of the cache can
+    /// hold.
     pub(crate) fn insert_partition(
         &self,
         partitions: &Partitions<P, D>,
@@ -273,7 +274,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         let group = Cached::new(Group::Resident { partition, blocks }, weight);
         match partitions.pinned.get(at) {
             Some(place) if shares.pinned + weight <= self.bytes / PINNED_PART => {
-                // Another thread may have read it too.
+                // Another thread may have read the partition too.
                 place
                     .get_or_init(|| {
                         shares.pinned += weight;
@@ -285,7 +286,7 @@ impl<P, D: Evict> BlockCache<P, D> {
         }
     }
 
-    /// Drops the partitions of a table that nobody reads any more, except for those that are pinned: their owner drops them.
+    /// Drops the partitions of a table that no longer has readers, except for pinned ones, which are dropped with the table.
     pub(crate) fn remove_partitions(&self, partitions: &Partitions<P, D>) {
         self.partitions.forget(&partitions.slots);
     }
@@ -297,14 +298,14 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.reserve(&mut shares, 0);
     }
 
-    /// No longer counts the root of a table, which takes `root` bytes and is about to be dropped with its pinned partitions.
+    /// Stops counting the root of a table, which takes `root` bytes and is about to be dropped with its pinned partitions.
     pub(crate) fn release(&self, partitions: &Partitions<P, D>, root: u64) {
         let mut shares = lock(&self.shares);
         shares.pinned -= partitions.pinned_bytes();
         shares.roots -= root;
     }
 
-    /// Takes what the roots and the partitions need, with another one of `weight`, from the data blocks.
+    /// Takes from the data blocks the bytes that the roots and the partitions need, including a new partition of `weight`.
     fn reserve(&self, shares: &mut Shares, weight: u64) {
         let step = self.bytes / STEPS + 1;
         let partitions = self.partitions.bytes() + shares.pinned + weight;

@@ -46,7 +46,7 @@ fn a_block_is_found_in_its_own_place_only() {
     assert_eq!(cache.get(&one, 2).as_deref().map(|block| &**block), Some(&b"block"[..]));
     assert!(cache.get(&other, 2).is_none() && cache.get(&one, 1).is_none() && cache.get(&one, 3).is_none());
     assert_eq!((cache.counters.cache_hits.get(), cache.counters.cache_misses.get()), (1, 3));
-    // A position out of range is not an error, and is not kept.
+    // Inserting at a position out of range is not an error; the block is not kept.
     cache.insert((&one, 3), (1, 9000), block(10), 10);
     assert!(cache.get(&one, 3).is_none());
 }
@@ -108,7 +108,8 @@ fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more()
 
 #[test]
 fn roots_take_their_bytes_from_the_data_blocks_except_for_an_eighth_and_give_them_back() {
-    // Catches memory of tables that comes on top of the cache's bytes, and a large one that leaves reads without any cache, or never gives it back.
+    // Catches memory of tables that is added to the cache's bytes instead of being part of them, and a large table that leaves no room for data
+    // blocks or never returns its bytes.
     let (cache, group, partitions) = (cache(1 << 20), group(5000), Partitions::new(500));
     insert(&cache, &group, 0..1000);
     cache.add_root(300 << 10);
@@ -193,7 +194,7 @@ fn threads_that_fill_the_cache_at_once_never_exceed_its_bytes() {
 
 const BLOCKS: usize = 6000;
 
-/// Numbers from 0 to `BLOCKS`, the smaller the likelier: Zipf's law with exponent 0.99, by the table of its sums.
+/// Numbers from 0 to `BLOCKS`, small ones more often: Zipf's law with exponent 0.99, drawn from a table of cumulative sums.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -211,14 +212,14 @@ impl Zipf {
     }
 }
 
-/// Hits of the second half of 200,000 accesses.
+/// The number of hits in the second half of 200,000 accesses.
 fn hits(pattern: impl Fn(u64) -> usize, mut access: impl FnMut(usize) -> bool) -> u64 {
     (0..200_000).filter(|&n| access(pattern(n)) && n >= 100_000).count() as u64
 }
 
 #[test]
 fn as_many_reads_hit_as_with_quick_cache() {
-    // Catches a policy that a scan empties, or that forgets what is read often.
+    // Catches a policy that loses its hot blocks to a scan, or that evicts frequently read blocks.
     let zipf = Zipf::new();
     let scan = |n: u64| n as usize % BLOCKS;
     type Pattern<'a> = Box<dyn Fn(u64) -> usize + 'a>;

@@ -1,6 +1,6 @@
 //! [`FileHeader`]: the header of a log and of a manifest.
 //!
-//! It has a magic of 8 bytes, the format version u32, zero u32, numbers of 8 bytes each, and the checksum u64 of all bytes before it.
+//! A header consists of a magic of 8 bytes, the format version u32, zero u32, numbers of 8 bytes each, and the checksum u64 of all bytes before it.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct FileHeader {
 }
 
 impl FileHeader {
-    /// The length of a header with this many numbers.
+    /// The length of a header with `numbers` numbers.
     pub(crate) const fn len(numbers: usize) -> usize {
         24 + 8 * numbers
     }
@@ -32,7 +32,7 @@ impl FileHeader {
         out
     }
 
-    /// The numbers of the header that `bytes`, those of the file at `path`, begin with.
+    /// Decodes the numbers of the header at the start of `bytes`, which were read from the file at `path`.
     pub(crate) fn decode<const N: usize>(&self, bytes: &[u8], path: &Path) -> Result<[u64; N]> {
         let damaged = |what: String| Err(Error::corruption(path, 0, format!("{} header: expected {what}", self.kind)));
         let mut reader = Reader::new(bytes);
@@ -49,7 +49,7 @@ impl FileHeader {
         if magic != *self.magic {
             return damaged(format!("magic {:02x?}, found {magic:02x?}", self.magic));
         }
-        // Checked before the version: a flipped bit there is damage, not a newer format. All versions have the checksum here.
+        // Verified before the version: a flipped bit there is damage, not a newer format. All versions have the checksum here.
         let sum = checksum(summed, 0);
         if found != sum {
             return damaged(format!("checksum {sum:016x}, found {found:016x}"));

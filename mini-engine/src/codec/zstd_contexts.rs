@@ -1,13 +1,13 @@
-//! Zstandard with a context for each thread: to make and clear a new one takes several times as long as a block of 4 KiB.
+//! Zstandard with one context for each thread: creating and clearing a context takes several times as long as compressing a block of 4 KiB.
 //!
-//! A context keeps the tables of the longest input that it had. So long inputs, for which the context hardly counts, get their own.
+//! A context keeps tables as large as its longest input needed. So long inputs, where creating a context hardly matters, get a context of their own.
 
 use std::cell::RefCell;
 use std::io;
 
 use zstd::bulk::{self, Compressor, Decompressor};
 
-/// Longer inputs and outputs than this get a context of their own, in bytes: any block but those of long entries is shorter.
+/// In bytes: longer inputs and outputs get a context of their own; only blocks with long entries are longer.
 const MAX_SHARED_LEN: usize = 128 << 10;
 
 thread_local! {
@@ -15,7 +15,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// `bytes` as one frame.
+/// Compresses `bytes` to one frame.
 pub(crate) fn zstd_compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     if bytes.len() > MAX_SHARED_LEN {
         return bulk::compress(bytes, level);
@@ -24,13 +24,13 @@ pub(crate) fn zstd_compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
         let mut compressor = kept.take().map_or_else(|| Compressor::new(level), Ok)?;
         compressor.set_compression_level(level)?;
         let stored = compressor.compress(bytes)?;
-        // Not after a failure.
+        // A context is not kept after a failure.
         *kept = Some(compressor);
         Ok(stored)
     })
 }
 
-/// Decompresses the frame `stored` into `out`; how many bytes it has.
+/// Decompresses the frame `stored` into `out`; returns the decompressed length.
 pub(crate) fn zstd_decompress(stored: &[u8], out: &mut [u8]) -> io::Result<usize> {
     if out.len() > MAX_SHARED_LEN {
         return bulk::decompress_to_buffer(stored, out);
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_context_is_kept_and_tells_nothing_of_what_it_had_before() {
-        // Catches a context that is made anew each time; a level that sticks; one that is used again after a failure.
+        // Catches a context that is created anew each time, a level that stays set, and a context that is used again after a failure.
         let inputs: Vec<Vec<u8>> = (0..40usize).map(|n| (0..n * 97).map(|at| (at * n / 7) as u8).collect()).collect();
         for round in 0..3 {
             for (n, input) in inputs.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! The tables that compactions could not read and therefore avoid.
 //!
-//! A compaction that fails because of one of its inputs would fail again, and delay all of its work. So such a table is avoided: no plan takes it,
-//! or any table that would have to take it along by the rule of `plan.rs`; all other compactions continue. Its data stays in place. After a while
-//! the table is tried again, ever more rarely: a device may recover, and a file may be restored.
+//! A compaction that failed because of one of its inputs would fail again, and its other inputs would wait. So such a table is avoided: no plan
+//! includes it, or a table that could be compacted only together with it (the rule of `plan.rs`); all other compactions continue. Its data stays in
+//! place. After a while the table is tried again, with growing delays: a device may recover, and a file may be restored.
 //!
-//! This is kept in memory only. The next open finds the damage again, or quarantines the table.
+//! The list of damaged tables is kept in memory only. The next open finds the damage again, or quarantines the table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ struct Damaged {
 }
 
 impl Damage {
-    /// Notes that a compaction failed to read table `number`, which is `file`.
+    /// Records that a compaction failed to read table `number`, whose file is `file`.
     pub(crate) fn note(&mut self, number: u64, file: PathBuf, error: Error, now: Instant) {
         self.changes += 1;
         let delay = self.tables.get(&number).map_or(FIRST_DELAY, |known| MAX_DELAY.min(known.delay * 2));
@@ -52,7 +52,7 @@ impl Damage {
         self.tables.is_empty()
     }
 
-    /// Lets compactions try the tables whose time has come. Returns whether there are any.
+    /// Lets compactions try the tables whose delay has passed. Returns whether there are such tables.
     pub(crate) fn retry(&mut self, now: Instant) -> bool {
         let mut due = self.tables.values_mut().filter(|table| table.until.is_some_and(|until| until <= now)).peekable();
         let any = due.peek().is_some();
@@ -65,7 +65,7 @@ impl Damage {
         self.tables.values().filter_map(|table| table.until).min()
     }
 
-    /// A compaction has read these tables to their end.
+    /// Called when a compaction has read these tables to their end.
     pub(crate) fn forget(&mut self, numbers: impl IntoIterator<Item = u64>) {
         if !self.is_empty() {
             self.changes += 1;
@@ -73,7 +73,7 @@ impl Damage {
         }
     }
 
-    /// The error of reading the first of them.
+    /// The error of reading the first damaged table.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.tables.values().next().map(|table| &table.error)
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_damaged_table_is_avoided_and_tried_ever_more_rarely() {
-        // Catches a table that is never tried again, one that makes every compaction fail, and one that stays after it was read.
+        // Catches a damaged table that is never tried again, one that makes every compaction fail, and one that is still avoided after it was read.
         let (mut damage, begun) = (Damage::default(), Instant::now());
         let mut now = begun;
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {

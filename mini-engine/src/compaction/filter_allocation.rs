@@ -1,11 +1,11 @@
 //! Spreads filter memory over the levels so that a read of an absent key causes the fewest useless reads: Monkey (Dayan,
 //! Athanassoulis and Idreos, "Monkey: Optimal Navigable Key-Value Store", 2017).
 //!
-//! With the same number of bits for every key, each run costs a read the same chance of a useless block, though the last level takes ten times the
-//! memory of the one above it. A bit for each key of a small level costs little and helps as many reads as a bit for each key of a large level. So
-//! bits are given one by one to the level where they save the most useless reads for their memory, until the memory is spent. Instead of the
-//! formula for an ideal filter, this uses the measured curve of our filter, with straight lines between whole bits. Each bit gains less than the
-//! one before it, so taking the best bit each time gives the best of all spreads.
+//! With the same number of bits for every key, each run causes a read the same chance of a useless block read, though the last level's filters take
+//! ten times the memory of those above. A bit for each key of a small level costs little memory, but avoids as many useless reads as a bit for each
+//! key of a large level. So bits are given one by one to the level where they avoid the most useless reads for their memory, until the memory is
+//! spent. Instead of the formula for an ideal filter, this uses the measured false-positive curve of our filter, interpolated linearly between whole
+//! bits. Each bit gains less than the one before it, so this greedy choice gives the optimal spread.
 
 use std::collections::HashSet;
 
@@ -14,29 +14,29 @@ use crate::manifest::{RunId, Version};
 use crate::options::Options;
 use crate::table::{MOST_BITS, TableMeta, false_positive_rate};
 
-/// The size of a level, which determines its share.
+/// The size of a level, which determines its share of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LevelShape {
     entries: u64,
-    /// Sorted runs: a read of an absent key searches each of them.
+    /// The number of sorted runs: a read of an absent key searches each of them.
     runs: u64,
 }
 
 impl LevelShape {
-    /// Memory of one bit for each key of the level.
+    /// The memory of one filter bit for each key of the level.
     fn bit(self) -> f64 {
         self.entries as f64
     }
 
-    /// The useless reads that are avoided for each bit of memory, if filters of `bits` get one more bit for each key.
+    /// The useless reads avoided for each bit of memory, if filters that have `bits` per key get one more bit for each key.
     fn gain(self, bits: usize) -> f64 {
         let spared = false_positive_rate(bits as f64) - false_positive_rate(bits as f64 + 1.0);
         self.runs as f64 * spared / self.bit()
     }
 }
 
-/// The bits per key for the filters of the output of `plan`. Existing tables keep theirs, so the mean over all tables is that of the options only
-/// once the tree has been rewritten in its present shape. O(tables).
+/// The bits per key for the filters of the output of `plan`. Existing tables keep their filters, so the mean over all tables equals that of the
+/// options only after every table was rewritten with the tree in its present shape. O(tables).
 pub(crate) fn filter_bits_of_merge(options: &Options, version: &Version, plan: &Plan) -> f64 {
     let taken: HashSet<u64> = plan.tables().collect();
     let inputs = version.tables().filter(|table| taken.contains(&table.number));
@@ -55,7 +55,7 @@ fn filter_bits(options: &Options, version: &Version, taken: &HashSet<u64>, outpu
     bits.get(output.level).copied().unwrap_or_default()
 }
 
-/// The sizes of the levels once `taken` are gone and `entries` entries are at `output`.
+/// The sizes of the levels after the tables `taken` are removed and `entries` entries are added at `output`.
 fn shapes(version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) -> Vec<LevelShape> {
     let mut shapes = vec![LevelShape::default(); version.levels().len().max(output.level + 1)];
     // On level 0 each table is a separate run.
@@ -63,7 +63,7 @@ fn shapes(version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) 
     for (level, run) in version.all_runs() {
         let is_left = |table: &&TableMeta| !taken.contains(&table.number);
         let (is_left, left) = match taken.is_empty() {
-            // A flush visits no table.
+            // A flush does not visit the tables.
             true => (true, run.entries()),
             false => {
                 let left = || run.tables().iter().filter(is_left).map(|table| table.entries);
@@ -81,8 +81,8 @@ fn shapes(version: &Version, taken: &HashSet<u64>, output: RunId, entries: u64) 
     shapes
 }
 
-/// The bits per key of each level's filters, 0 (no filter) to 32: the spread with a mean of `mean` bits per key that lets the fewest absent keys
-/// pass. None for a level without entries. A pure function, O(levels * log levels).
+/// The bits per key of each level's filters, 0 (no filter) to 32: of all spreads with a mean of `mean` bits per key, the one with the fewest false
+/// positives. Levels without entries get no bits. A pure function, O(levels * log levels).
 fn bits_per_level(levels: &[LevelShape], mean: f64) -> Vec<f64> {
     // A level without entries has no filter to give bits to.
     let filled = levels.iter().enumerate().filter(|(_, shape)| shape.entries > 0);
@@ -107,7 +107,7 @@ mod tests {
     use crate::manifest::VersionEdit;
     use crate::manifest::test_tables::table_of_keys;
 
-    /// The average number of runs that let an absent key pass.
+    /// The average number of runs whose filters give a false positive.
     fn useless_reads(levels: &[LevelShape], bits: &[f64]) -> f64 {
         levels.iter().zip(bits).map(|(level, &bits)| level.runs as f64 * false_positive_rate(bits)).sum()
     }
@@ -116,7 +116,7 @@ mod tests {
         levels.iter().zip(bits).map(|(level, &bits)| level.bit() * bits).sum()
     }
 
-    /// A version with these tables: level, run, entries.
+    /// A version with these tables, each given as level, run, entries.
     fn version(tables: &[(usize, u64, u64)]) -> Version {
         let table = |(number, &(level, run, entries)): (u64, &(usize, u64, u64))| {
             let key = |letter: char| format!("{letter}{number:03}");
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_flush_over_large_levels_gets_more_bits_than_the_mean_and_the_last_level_fewer() {
-        // Catches a spread that is not applied, or that uses the levels before the compaction.
+        // Catches a spread that is not applied, or that is computed from the levels before the compaction.
         let options = Options::default();
         assert_eq!(filter_bits_of_flush(&options, &Version::default(), 1000), 10.0);
         let three = version(&[(0, 0, 1000), (1, 1, 10_000), (2, 1, 100_000)]);
@@ -137,7 +137,7 @@ mod tests {
         let taken = HashSet::from([2, 3]);
         let last = filter_bits(&options, &three, &taken, RunId { level: 2, run: 1 }, 110_000);
         assert!((9.0..10.0).contains(&last), "{last}");
-        // All in one run: nothing is left to spread.
+        // With all entries in one run, nothing is left to spread.
         let all = filter_bits(&options, &three, &HashSet::from([1, 2, 3]), RunId { level: 2, run: 1 }, 111_000);
         assert!((all - 10.0).abs() < 1e-9, "{all}");
         assert_eq!(filter_bits_of_flush(&options.filter_bits_per_key(0), &three, 1000), 0.0);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn shapes_are_those_after_the_merge() {
-        // Catches inputs that are counted twice, an output that is not counted to the run that it joins, runs of level 0 as one.
+        // Catches inputs that are counted twice, an output that is not counted in the run that it joins, and runs of level 0 that are counted as one.
         let before = version(&[(0, 0, 5), (0, 0, 6), (1, 1, 50), (1, 1, 60), (2, 2, 7), (2, 1, 8)]);
         let shape = |entries, runs| LevelShape { entries, runs };
         let none = HashSet::new();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn each_bit_of_the_curve_gains_less_than_the_one_before() {
-        // Catches a measured point that is off the curve: the best bit each time would not be the best spread.
+        // Catches a measured point that is off the curve: then the greedy choice would not give the optimal spread.
         let shape = LevelShape { entries: 1, runs: 1 };
         for bits in 1..MOST_BITS {
             assert!(shape.gain(bits) < shape.gain(bits - 1), "bit {bits}");
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn scarce_memory_goes_to_the_small_levels_alone() {
-        // Catches a last level that takes all of a small memory, for filters too weak to be useful.
+        // Catches a small memory that is spent on the last level alone, where the filters are then too weak to be useful.
         let leveled = [10, 1_000_000].map(|entries| LevelShape { entries, runs: 1 });
         let bits = bits_per_level(&leveled, 0.0001);
         assert!(bits[0] > 5.0 && bits[1] < 0.0001, "{bits:?}");
@@ -184,7 +184,7 @@ mod tests {
             sizes in prop::collection::vec((1u64..1 << 40, 1u64..12), 1..8), mean in 0.0f64..=32.0,
             moved in 0.0f64..3.0, from in 0usize..8, to in 0usize..8,
         ) {
-            // Catches memory that is lost or invented, and a spread that does worse than one filter for all.
+            // Catches memory that is lost or invented, and a spread that is worse than equal filters for all levels.
             let levels: Vec<LevelShape> = sizes.iter().map(|&(entries, runs)| LevelShape { entries, runs }).collect();
             let bits = bits_per_level(&levels, mean);
             let uniform = vec![mean; levels.len()];
@@ -193,7 +193,7 @@ mod tests {
             prop_assert!(bits.iter().all(|bits| (0.0..=32.0 + 1e-9).contains(bits)), "{:?}", bits);
             let best = useless_reads(&levels, &bits);
             prop_assert!(best <= useless_reads(&levels, &uniform) * (1.0 + 1e-9));
-            // The same amount of memory moved from one level to another.
+            // Moves the same amount of memory from one level to another.
             let (from, to) = (from % levels.len(), to % levels.len());
             let mut other = bits;
             let memory_moved = (moved.min(other[from]) * levels[from].bit()).min((32.0 - other[to]).max(0.0) * levels[to].bit());

@@ -1,8 +1,8 @@
 //! The compactions in progress, so that later ones do not conflict with them, and the damaged tables that they avoid.
 //!
-//! Inputs stay in the version until their compaction is installed. A plan that would pass over data in flight must, by the rule of
-//! `plan.rs`, take the tables that hold it, and so shares an input with the compaction. One more case is checked here: two outputs in one run,
-//! where each may fill gaps between the other's tables.
+//! Inputs stay in the version until their compaction is installed. A plan whose inputs would pass over the inputs of a running compaction must
+//! include those inputs (the rule of `plan.rs`), and so it conflicts with that compaction. One more case is checked here: two outputs in one run,
+//! where each may fill gaps between the tables of the other.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use crate::compaction::key_range::KeyRange;
 use crate::compaction::plan::Plan;
 use crate::manifest::RunId;
 
-/// The compactions that were begun and not ended.
+/// The compactions that have begun and not ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InProgress {
     plans: Vec<BegunPlan>,
     busy: HashSet<u64>,
     claimed: HashSet<u64>,
     begun: u64,
-    /// The number of changes to this.
+    /// The number of changes to this struct.
     changes: u64,
     pub(crate) damage: Damage,
 }
@@ -30,20 +30,19 @@ struct BegunPlan {
     output: RunId,
     key_range: KeyRange,
     relieves_level_0: bool,
-    /// It has failed, and will be tried again later.
+    /// The compaction has failed, and will be tried again later.
     is_paused: bool,
 }
 
 impl InProgress {
-    /// Records that `plan` is under way. Returns the number with which to end it.
+    /// Records that `plan` is running. Returns the number to pass to `end`.
     pub(crate) fn begin(&mut self, plan: &Plan) -> u64 {
         let inputs: Vec<u64> = plan.tables().collect();
         self.busy.extend(&inputs);
         self.push(inputs, plan.output, plan.key_range.clone(), plan.relieves_level_0())
     }
 
-    /// Keeps `key_range` of `run_id` free of the outputs of further compactions, for tables from outside. Returns the number with which to end
-    /// that.
+    /// Reserves `key_range` of `run_id` for ingested tables: no compaction may put an output there. Returns the number to pass to `end`.
     pub(crate) fn reserve(&mut self, run_id: RunId, key_range: KeyRange) -> u64 {
         self.push(Vec::new(), run_id, key_range, false)
     }
@@ -54,12 +53,12 @@ impl InProgress {
         self.begun
     }
 
-    /// Whether a compaction under way may put a table into `key_range` of `run_id`.
+    /// Whether a running compaction may put a table into `key_range` of `run_id`.
     pub(crate) fn writes_into(&self, run_id: RunId, key_range: &KeyRange) -> bool {
         self.plans.iter().any(|begun| begun.output == run_id && begun.key_range.overlaps(key_range))
     }
 
-    /// Notes the end of compaction `id`, installed or not.
+    /// Records the end of compaction `id`, installed or not.
     pub(crate) fn end(&mut self, id: u64) {
         let Some(at) = self.plans.iter().position(|begun| begun.id == id) else { return };
         self.changes += 1;
@@ -68,18 +67,18 @@ impl InProgress {
         }
     }
 
-    /// Notes that compaction `id` failed and does no work until it ends.
+    /// Records that compaction `id` has failed and does no work until it ends.
     pub(crate) fn pause(&mut self, id: u64) {
         self.changes += 1;
         self.plans.iter_mut().filter(|begun| begun.id == id).for_each(|begun| begun.is_paused = true);
     }
 
-    /// Whether a compaction that takes tables off level 0 is under way, at work or not.
+    /// Whether a compaction that takes tables from level 0 is running or paused.
     pub(crate) fn takes_level_0(&self) -> bool {
         self.plans.iter().any(|begun| begun.relieves_level_0)
     }
 
-    /// Whether a compaction that takes tables off level 0 is at work.
+    /// Whether a compaction that takes tables from level 0 is running and not paused.
     pub(crate) fn relieves_level_0(&self) -> bool {
         self.plans.iter().any(|begun| begun.relieves_level_0 && !begun.is_paused)
     }
@@ -88,7 +87,7 @@ impl InProgress {
         self.is_at_work_upto(self.begun)
     }
 
-    /// Whether a compaction is at work that was begun as number `last` or earlier.
+    /// Whether a compaction with number `last` or a lower one is running and not paused.
     pub(crate) fn is_at_work_upto(&self, last: u64) -> bool {
         self.plans.iter().any(|begun| begun.id <= last && !begun.is_paused)
     }
@@ -97,7 +96,7 @@ impl InProgress {
         self.begun
     }
 
-    /// Whether a compaction within level 0 is at work.
+    /// Whether a compaction within level 0 is running and not paused.
     pub(crate) fn writes_level_0(&self) -> bool {
         self.plans.iter().any(|begun| begun.relieves_level_0 && begun.output.level == 0 && !begun.is_paused)
     }
@@ -118,8 +117,8 @@ impl InProgress {
         self.claimed.contains(&id)
     }
 
-    /// Whether this is unchanged since the copy `before`. Then a plan that was made with the copy may begin: its inputs still exist, since only the
-    /// end of a compaction or a load removes any, and a flush adds no table between them and the output.
+    /// Whether nothing has changed since the copy `before` was made. Then a plan that was made with the copy may begin. Its inputs still exist, since
+    /// only the end of a compaction or an ingest removes tables, and a flush adds no table between them and the output.
     pub(crate) fn is_as(&self, before: &InProgress) -> bool {
         (self.changes, self.damage.changes()) == (before.changes, before.damage.changes())
     }
@@ -132,12 +131,12 @@ impl InProgress {
         self.plans.len()
     }
 
-    /// Whether table `number` goes into a compaction under way.
+    /// Whether table `number` is the input of a running compaction.
     fn is_busy(&self, number: u64) -> bool {
         self.busy.contains(&number)
     }
 
-    /// Whether table `number` may go into a compaction: no other compaction has it, and it is not known to be unreadable.
+    /// Whether table `number` may be an input of a new compaction: no other compaction has it, and it is not avoided as damaged.
     pub(crate) fn is_free(&self, number: u64) -> bool {
         !self.is_busy(number) && !self.damage.is_avoided(number)
     }
@@ -152,7 +151,7 @@ impl InProgress {
         !self.conflicts_with(plan) && !plan.tables().any(|table| self.damage.is_avoided(table))
     }
 
-    /// Whether `plan` has to wait for a compaction under way.
+    /// Whether `plan` has to wait for a running compaction.
     pub(crate) fn conflicts_with(&self, plan: &Plan) -> bool {
         let meets = |begun: &BegunPlan| begun.output == plan.output && begun.key_range.overlaps(&plan.key_range);
         plan.tables().any(|table| self.is_busy(table)) || self.plans.iter().any(meets)

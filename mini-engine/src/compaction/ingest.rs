@@ -1,14 +1,14 @@
 //! Picks the level for ingested tables: a pure function of the version and the compactions in progress.
 //!
-//! They are newer than everything else, so they must go above all tables whose keys they overlap; the lower they go, the less
-//! often they are rewritten. Data in flight is still in the version, as inputs, so it counts too.
+//! Ingested tables are newer than all other entries, so they must be above all tables whose keys they overlap; the lower they are, the less often
+//! they are rewritten. The inputs of running compactions are still in the version, so they count too.
 
 use crate::compaction::in_progress::InProgress;
 use crate::compaction::key_range::KeyRange;
 use crate::manifest::{MAX_LEVELS, Run, RunId, Version};
 
-/// The lowest place for new tables that together cover `key_range`: within the newest run of a level if they fit between its tables. Level 0, where
-/// each table is a run, accepts any. O(tables).
+/// The lowest place for new tables that together cover `key_range`: in the newest run of a level if they fit between its tables. Level 0, where each
+/// table is a run, accepts any table. O(tables).
 pub(crate) fn pick_for_ingest(version: &Version, in_progress: &InProgress, key_range: &KeyRange) -> RunId {
     let mut lowest = RunId::LEVEL_0;
     for level in 0..MAX_LEVELS {

@@ -1,8 +1,8 @@
-//! [`Inputs`]: the entries and the range tombstones that a copy reads, for a flush or a compaction.
+//! [`Inputs`]: the entries and the range tombstones that a flush or a compaction reads.
 //!
-//! A range tombstone belongs to the table that holds it, and plans use the key range that the version records for a table. So this key range
-//! includes the ranges, and yet every output must be disjoint with the next. Therefore, where the copy ends a table or a piece, ranges are cut
-//! directly after the last key (`store.rs`). Ends beyond all keys are reduced when a memtable is flushed.
+//! A range tombstone is stored in one table, and plans use the key range that the version records for that table. So the key range must include the
+//! table's range tombstones, although the outputs of a compaction must be disjoint. Therefore, where a compaction or flush ends a table or a piece,
+//! range tombstones are cut directly after the last key (`store.rs`). Range tombstones beyond all keys are shortened when their memtable is flushed.
 
 use std::collections::HashSet;
 
@@ -15,11 +15,11 @@ use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable};
 use crate::types::{RangeTombstones, Slice, place_after};
 
-/// The inputs of a copy.
+/// The inputs of a compaction or a flush.
 #[derive(Debug)]
 pub(crate) struct Inputs<I> {
     pub(crate) entries: Vec<I>,
-    /// The range tombstones of all inputs: the newest of each stripe.
+    /// The range tombstones of all inputs: for the same keys, the newest of each stripe (`retention.rs`).
     pub(crate) ranges: RangeTombstones,
 }
 
@@ -31,8 +31,8 @@ impl<I> Inputs<I> {
 }
 
 impl Inputs<MemtableIter> {
-    /// The inputs of a flush, where `older_last` is the last key of all tables with older entries. Ranges end at the last key of all: beyond it
-    /// there is nothing to hide. So a range without an end does not make its table span all future keys.
+    /// The inputs of a flush, where `older_last` is the last key of all tables with older entries. Range tombstones are cut after the last key of all
+    /// entries and tables, because they hide nothing beyond it. So a range tombstone without an end does not make its table span all future keys.
     pub(crate) fn of_memtable(memtable: &LoggedMemtable, retention: Retention<'_>, older_last: &[u8]) -> Result<Self> {
         let mut entries = memtable.iter();
         let sets = memtable.range_sets();
@@ -48,8 +48,8 @@ impl Inputs<MemtableIter> {
 }
 
 impl Inputs<RunIter> {
-    /// The inputs of a compaction, and the numbers of the tables that are left out because range tombstones of others cover them completely, or
-    /// because all of their keys belong to dropped keyspaces. Those are not read at all: so removing a range costs a compaction one step for each table
+    /// The inputs of a compaction, and the numbers of the tables that are left out: range tombstones of other inputs cover them completely, or all of
+    /// their keys belong to dropped keyspaces. These tables are not read at all: so the removal of a range costs a compaction one step for each table
     /// in it, not for each key.
     pub(crate) fn of_runs(
         runs: &[OpenRun],

@@ -1,7 +1,7 @@
 //! Runs one plan, or a piece of it: reads its inputs, writes its output, and returns the edit that replaces the inputs by the output.
 //!
-//! It changes nothing but the output files. The caller records the edit, installs the version and then unlinks the
-//! inputs (rule 6); after an error the inputs are as before and the output is gone, so that it can be tried again.
+//! The run changes nothing but the output files. The caller records the edit, installs the version and then unlinks the inputs (rule 6). After an
+//! error the inputs are unchanged and the output is removed, so the plan can be tried again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::manifest::{CompactionStats, VersionEdit};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
 use crate::types::{Millis, SeqNo};
 
-/// A plan that is done but not installed.
+/// The result of a plan that is not installed yet.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) edit: VersionEdit,
-    /// The tables that are new; none after a move, or if no entry had to be kept.
+    /// The new tables; none after a move, or if no entry had to be kept.
     pub(crate) outputs: Vec<Arc<Table>>,
-    /// The tables that no version names once the edit is installed.
+    /// The tables that no version refers to once the edit is installed.
     pub(crate) obsolete: Vec<Arc<Table>>,
 }
 
@@ -38,8 +38,8 @@ impl Done {
     }
 }
 
-/// Runs `plan`, or a piece of it, on its `inputs`. Outputs have these `sizes` and get `filter_bits` for each key. `None` if it was cancelled before
-/// it had a result. The snapshots and instants are those of [`Retention`].
+/// Runs `plan`, or a piece of it, on its `inputs`. The outputs have the sizes `sizes`, and their filters have `filter_bits` for each key. `None` if
+/// the plan was cancelled before it had a result. `retention` has the snapshots and instants.
 pub(crate) fn run(
     store: &TableStore,
     plan: &Plan,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     (snapshots, instants): (&[SeqNo], &[Millis]),
     cancel: &AtomicBool,
 ) -> Result<Option<Done>> {
-    // A missing table would be dropped with its data.
+    // A plan with a missing input would drop that table with its data.
     let given = inputs.iter().flat_map(OpenRun::tables).map(RunTable::number);
     assert!(given.eq(plan.tables()), "a plan names other tables than its inputs");
     match plan.action {
@@ -58,7 +58,7 @@ pub(crate) fn run(
     }
     let retention = Retention { snapshots, instants, tombstones: Tombstones::KeepOf(&plan.below) };
     let spec = match plan.output.level {
-        // A single table, since the sequence numbers of several would interleave (V2).
+        // A flush makes a single table, since the sequence numbers of several would interleave (V2).
         0 => OutputSpec::flush(filter_bits),
         level => OutputSpec { level, table_bytes: sizes.table_bytes, filter_bits },
     };
@@ -73,7 +73,7 @@ pub(crate) fn run(
     finish(store, plan, inputs, written, &covered).map(Some)
 }
 
-/// The edit that replaces the part of the inputs that was read by the tables that were written. The tables `covered` were left out.
+/// The edit that replaces the inputs, as far as they were read, by the tables that were written. The tables `covered` were left out of the inputs.
 fn finish(
     store: &TableStore,
     plan: &Plan,
@@ -110,7 +110,7 @@ fn finish(
     Ok(Done { edit, outputs: written.tables, obsolete })
 }
 
-/// The same tables at another place.
+/// The result of a move: the same tables in another run.
 fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
     let added = inputs.iter().flat_map(OpenRun::tables).map(|table| (plan.output, table.meta())).collect();
     let mut stats = stats(plan, inputs, RunTable::bytes, 0);
@@ -118,13 +118,13 @@ fn moved(plan: &Plan, inputs: &[OpenRun]) -> Done {
     Done { edit: VersionEdit { added, stats, ..removal(plan) }, outputs: Vec::new(), obsolete: Vec::new() }
 }
 
-/// No tables in their place.
+/// The result of a removal: no tables replace the inputs.
 fn removed(plan: &Plan, inputs: &[OpenRun]) -> Done {
     let obsolete = inputs.iter().flat_map(OpenRun::tables).map(RunTable::table).cloned().collect();
     Done { edit: removal(plan), outputs: Vec::new(), obsolete }
 }
 
-/// The edit that takes the tables of `plan` out of their places.
+/// The edit that removes the inputs of `plan` from their runs.
 fn removal(plan: &Plan) -> VersionEdit {
     let removed = plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&number| (input.level, number)));
     VersionEdit { removed: removed.collect(), pointers_done: plan.resumes.clone(), ..VersionEdit::default() }

@@ -72,13 +72,13 @@ impl KeySet {
         KeySet { ranges }
     }
 
-    /// Whether `key` is in it. O(log ranges).
+    /// Whether the set contains `key`. O(log ranges).
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         let at = self.ranges.partition_point(|key_range| *key_range.largest < *key);
         self.ranges.get(at).is_some_and(|key_range| *key_range.smallest <= *key)
     }
 
-    /// Whether it has a key from `start` on and before `end`; an empty `end` means no end. O(log ranges).
+    /// Whether the set has a key >= `start` and < `end`; an empty `end` means no end. O(log ranges).
     pub(crate) fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
         let at = self.ranges.partition_point(|key_range| *key_range.largest < *start);
         self.ranges.get(at).is_some_and(|key_range| is_before_end(&key_range.smallest, end))
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_set_holds_what_some_table_spans(ranges in prop::collection::vec((0u8..40, 0u8..40), 0..12)) {
-            // Catches ranges that swallow each other or a gap when they are joined.
+            // Catches ranges that swallow each other, or the gap between them, when they are joined.
             let tables = tables(&ranges);
             let set = KeySet::covering(&tables);
             prop_assert_eq!(set.is_empty(), tables.is_empty());

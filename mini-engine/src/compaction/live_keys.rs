@@ -1,15 +1,15 @@
-//! [`LiveKeys`]: which stored keys belong to a keyspace, for compactions that drop those of keyspaces that are no more.
+//! [`LiveKeys`]: distinguishes keys of live keyspaces from those of dropped ones, which compactions leave out.
 //!
-//! Nothing reads the keys of a dropped keyspace: its handles and snapshots refuse to, and no other keyspace gets its number. So they can be left out
-//! of any table at any time, whatever snapshots there are, and tables that have no others can be removed whatever lies above or below them. An
-//! iterator that was made before goes on: its view keeps the files.
+//! No read returns the keys of a dropped keyspace: its handles and snapshots return errors, and no other keyspace gets its number. So a compaction
+//! can leave them out of any table at any time, whatever snapshots exist. Tables with no other keys can be removed, whatever is in the tables of
+//! other levels. An iterator that was created before the drop continues: its view keeps the files.
 
 use std::sync::Arc;
 
 use crate::manifest::KeyspaceSet;
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
 
-/// Distinguishes keys of dropped keyspaces from others. Quick for keys in ascending order.
+/// Distinguishes keys of dropped keyspaces from others. Fast if keys come in ascending order.
 #[derive(Debug)]
 pub(crate) struct LiveKeys {
     keyspaces: Arc<KeyspaceSet>,
@@ -29,7 +29,7 @@ impl LiveKeys {
     }
 
     fn contains_prefixed(&mut self, key: &[u8]) -> bool {
-        // A key without a keyspace may be damage: it is kept, so that people can look into it.
+        // A key without a keyspace may be damage: it is kept, so that it can be examined.
         let Some((keyspace, _)) = split_stored(key) else { return true };
         if keyspace != self.last.0 {
             self.last = (keyspace, self.keyspaces.is_live(keyspace));
@@ -37,7 +37,7 @@ impl LiveKeys {
         self.last.1
     }
 
-    /// Those of the range tombstones that hide keys of live keyspaces. A range lies within one keyspace, or begins in the default one.
+    /// The range tombstones that hide keys of live keyspaces. A range lies within one keyspace, or begins in the default one.
     pub(crate) fn kept(mut self, ranges: &RangeTombstones) -> RangeTombstones {
         ranges.retain(|range| self.contains(&range.start))
     }
@@ -48,7 +48,7 @@ pub(crate) fn are_dropped(keyspaces: &KeyspaceSet, smallest: &[u8], largest: &[u
     !is_stored_plain(smallest) && ids(smallest, largest).is_some_and(|(first, last)| keyspaces.are_dropped(first, last))
 }
 
-/// Whether a keyspace that was dropped may have keys from `smallest` to `largest`.
+/// Whether a dropped keyspace may have keys from `smallest` to `largest`.
 pub(crate) fn may_have_dropped(keyspaces: &KeyspaceSet, smallest: &[u8], largest: &[u8]) -> bool {
     !is_stored_plain(largest)
         && ids(smallest, largest).is_some_and(|(first, last)| keyspaces.some_are_dropped(first, last))

@@ -1,7 +1,6 @@
-//! Compacting tables so that reads stay bounded: the choice of a compaction ([`pick`] and [`pick_manual`], pure) and the compaction itself
-//! ([`run`]).
+//! Compactions, which keep the cost of reads bounded: the choice of one ([`pick`] and [`pick_manual`], pure functions) and its execution ([`run`]).
 //!
-//! Flushing a memtable is the same copy with other inputs, so [`TableStore::write`] serves both.
+//! A flush of a memtable copies entries in the same way from other inputs, so [`TableStore::write`] serves both.
 
 mod damage;
 mod filter_allocation;

@@ -1,10 +1,10 @@
 //! Sizes of the tables and the pieces of a compaction.
 //!
-//! A piece takes space until its inputs are removed, so it must be small in relation to the data; since it ends with a full table, tables must be
-//! small too. In a database of a few tables of `table_file_bytes`, tables are therefore smaller: a 32nd of the data, but no smaller than a
-//! memtable, whose flush makes a table as well. Tables grow with the data: one that was full once counts as a crumb when the data is four times as
-//! large, and is then compacted with its neighbours ([`plan`](super::plan)). So an entry is rewritten for this reason only a few times, however
-//! much data there is.
+//! A piece takes space until its inputs are removed, so it must be small in relation to the data. A piece ends with a full table, so tables must be
+//! small too. In a database with only a few tables of `table_file_bytes`, tables are therefore smaller: a 32nd of the data, but no smaller than a
+//! memtable, whose flush makes a table as well. Table sizes grow with the data: a table that was full when it was written counts as a crumb when the
+//! data is four times as large, and is then compacted with its neighbours ([`plan`](super::plan)). So an entry is rewritten for this reason only a
+//! few times, however large the database is.
 
 use crate::manifest::{Run, Version};
 use crate::options::Options;
@@ -16,15 +16,15 @@ const PIECES: u64 = 16;
 /// The maximum number of tables of a piece.
 const PIECE_TABLES: u64 = 4;
 
-/// A table where space is short has at least this many bytes, unless the options set less.
+/// The minimum size in bytes of a table while space is short, unless the options set less.
 const LEAST: u64 = 32 << 10;
 
 /// The sizes for one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputSizes {
-    /// A table ends with the last version of the key with which it reaches this size.
+    /// A table ends with the last version of the key that makes it reach this size.
     pub(crate) table_bytes: u64,
-    /// A piece ends with the table with which it reaches this size.
+    /// A piece ends with the table that makes it reach this size.
     pub(crate) piece_bytes: u64,
 }
 
@@ -37,7 +37,7 @@ impl OutputSizes {
         OutputSizes { table_bytes, piece_bytes: options.max_compaction_bytes.unwrap_or(by_data) }
     }
 
-    /// Pieces of one table, which is small whatever the options, where space is short.
+    /// The sizes while space is short: pieces of one table, which is small whatever the options are.
     pub(crate) fn small(options: &Options, version: &Version) -> OutputSizes {
         let data: u64 = version.all_runs().map(|(_, run)| Run::bytes(run)).sum();
         let bytes = (data / TABLES).max(LEAST).min(options.table_file_bytes);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn tables_and_pieces_grow_with_the_data_between_a_memtable_and_what_the_options_say() {
-        // Catches a piece as large as the data, tables without end in a small database, and options that are ignored.
+        // Catches a piece as large as the data, unlimited tables in a small database, and options that are ignored.
         let options = Options::default().memtable_bytes(1 << 20);
         let mib = |data: u64| {
             let OutputSizes { table_bytes, piece_bytes } = sizes(&options, data << 20);

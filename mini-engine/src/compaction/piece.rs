@@ -1,33 +1,33 @@
-//! Compactions in pieces: a compaction may end at a key that it has not read yet, and continues from there later.
+//! Compactions in pieces: a compaction may stop before a key that it has not read yet, and continue from there later.
 //!
 //! A compaction of X bytes needs X bytes of space until its inputs are removed, and all of its work is lost if the process ends before it. So a
-//! compaction proceeds in *pieces*. When a table makes its outputs reach `Options::max_compaction_bytes`, or when the engine stops, it ends before
-//! the first key K of which it has read no version. It never ends between two versions of a key. Its edit then
+//! compaction is divided into *pieces*. When a full table makes the outputs reach `Options::max_compaction_bytes`, or when the engine stops, the
+//! piece ends before the first key K of which no version was read. It never ends between two versions of a key. The edit of a piece
 //! * adds the outputs, whose keys all lie below K;
 //! * removes the inputs that end before K;
 //! * narrows the inputs that have keys on both sides of K: they stay in their runs with K as lower bound (`manifest/version.rs`);
-//! * leaves a compact pointer, the place at which the compaction continues. Inputs that begin at K or after it stay unchanged.
+//! * leaves a compact pointer, the key at which the compaction continues. Inputs whose first key is K or greater stay unchanged.
 //!
-//! Why a piece is as correct as the whole compaction: after it, the version is the same as after the whole compaction for keys below K, and the
-//! same as before it for the other keys. V4 is a statement about each key by itself, and it holds in both versions. V2: a narrowed table keeps its
-//! sequence numbers and its place. A compaction into level 0 could not be cut, because its output's numbers would interleave with those of the
-//! remaining inputs: there a compaction is never cut. V3: outputs end below K, and narrowed tables of the same run begin there; a table's versions
-//! of one key are not separated, so all versions of a key in a run stay in one table.
+//! Why a piece is as correct as the whole compaction: after it, the version is the same as after the whole compaction for keys below K, and the same
+//! as before it for the other keys. V4 is a statement about each key by itself, and it holds in both versions. V2: a narrowed table keeps its
+//! sequence numbers and its place. A compaction into level 0 is never cut, because the sequence numbers of its output would interleave with those of
+//! the remaining inputs. V3: outputs end below K, and narrowed tables of the same run begin there. A piece does not separate a table's versions of
+//! one key, so all versions of a key in a run stay in one table.
 //!
-//! Tombstones: one is dropped if no table older than the output can hold its key, by the version at the time of the plan. The next piece is a
-//! separate plan, made on the version of that moment, so no change in between is overlooked. Entries of a narrowed table below its bound do not
-//! count: nothing reads them any more, and no later version shows them, since bounds only rise until the table is removed. Keys do not return after
-//! that either: then no version has its file.
+//! Tombstones: one is dropped if, in the version for which the plan was made, no table older than the output can hold its key. The next piece is a
+//! separate plan, made for the version at that time, so every change in between is considered. Entries of a narrowed table below its bound are
+//! ignored: no read returns them, and no later version includes them, since bounds only rise until the table is removed. Keys do not return after the
+//! removal either: then no version refers to the file.
 //!
-//! Crashes: the edit is one record of the manifest, after its outputs are durable (rule 6). Before the edit the inputs are whole and the outputs
-//! are orphans; after it, the version and the pointer have the rest as described here.
+//! Crashes: the edit is one record of the manifest, after its outputs are durable (rule 6). Before the edit the inputs are whole and the outputs are
+//! orphans; after it, the version and the pointer are as described here.
 //!
-//! Termination: a piece takes at least one key, its pointer moves up with each, and a piece without the last key writes at least
-//! `max_compaction_bytes`, or its share when the engine stops. Runs newer than those of the first piece wait for the next compaction; otherwise the
-//! upper keys of the old runs would wait for ever while new runs come in below ([`Context::resume`](super::Context)). `plan.rs` describes what a
-//! compaction achieves by its end.
+//! Termination: a piece takes at least one key, its pointer rises with each piece, and a piece without the last key writes at least
+//! `max_compaction_bytes`, or its share when the engine stops. Runs newer than those of the first piece wait for the next compaction; otherwise new
+//! runs could join the lower keys for ever, and the upper keys of the old runs would never be compacted ([`Context::resume`](super::Context)).
+//! `plan.rs` describes what a whole compaction achieves.
 //!
-//! Space: besides the data there is at most the output of one piece, and for each run of the compaction the one table that K lies in. Pieces end
+//! Space: besides the data there is at most the output of one piece, and for each run of the compaction the one table that contains K. Pieces end
 //! with a full table, so the outputs are cut in the same way as those of the whole compaction.
 
 use std::collections::HashSet;
@@ -37,27 +37,27 @@ use crate::manifest::{CompactPointer, RunId};
 use crate::table::TableMeta;
 use crate::types::Slice;
 
-/// A compaction that must stop continues until it has done its share, one part in this many of its bytes. So this many short-lived processes
-/// finish a compaction together, and there are about as many new tables by then.
+/// A compaction that must stop first completes its share: its bytes divided by this number. So 16 short-lived processes together finish a compaction,
+/// and have written about 16 tables by then.
 const SHARES: u64 = 16;
-/// The maximum share of a compaction that must stop.
+/// The maximum share, in bytes.
 const MAX_SHARE_BYTES: u64 = 16 << 20;
 
-/// The fate of the inputs of a plan.
+/// The effect of a piece on the inputs of its plan.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Consumed {
-    /// Tables removed from their places, each as level and number: finished ones, and narrowed ones, which are added again.
+    /// Tables removed from their runs, each as level and number: finished tables, and narrowed ones, which are added again.
     pub(crate) removed: Vec<(usize, u64)>,
-    /// The narrowed tables in their places, with their new bounds.
+    /// The narrowed tables with their runs and their new bounds.
     pub(crate) narrowed: Vec<(RunId, TableMeta)>,
     /// The finished tables.
     pub(crate) obsolete: HashSet<u64>,
-    /// The newest run with a remaining table.
+    /// The newest run with a remaining input.
     top: Option<RunId>,
 }
 
 impl Consumed {
-    /// The state of the inputs of `plan`, as `meta` describes them, when all keys below `next` are compacted; all keys if it is `None`.
+    /// The state of the inputs of `plan` after all keys below `next` (all if it is `None`) are compacted; `meta` returns a table's metadata.
     pub(crate) fn of(plan: &Plan, meta: impl Fn(u64) -> TableMeta, next: Option<&Slice>) -> Consumed {
         let mut consumed = Consumed::default();
         for Input { level, run, tables } in &plan.inputs {
@@ -84,7 +84,7 @@ impl Consumed {
         consumed
     }
 
-    /// The pointer to the rest of `plan`, which begins at `next`.
+    /// The compact pointer to the rest of `plan`, which begins at `next`.
     pub(crate) fn pointer(&self, plan: &Plan, id: u64, next: Option<Slice>) -> Option<CompactPointer> {
         let (from, upto) = (next?, plan.key_range.largest.clone());
         Some(CompactPointer { id, top: self.top?, output: plan.output, from, upto, bytes: plan.bytes })
@@ -96,7 +96,7 @@ pub(crate) fn is_divisible(output: RunId) -> bool {
     output.level > 0
 }
 
-/// Bytes of entries that a compaction of `bytes` reads before it stops when it must. One that cannot be cut is usually small, and then
+/// Bytes of entries that a compaction of `bytes` reads before it may be cancelled. A compaction that cannot be cut is usually small, and then
 /// continues to its end.
 pub(crate) fn share(bytes: u64, is_divisible: bool) -> u64 {
     match is_divisible {

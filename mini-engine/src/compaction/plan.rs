@@ -1,19 +1,18 @@
 //! The [`Plan`] of one compaction: its input tables, the place of its output, and the entries that may be dropped.
 //!
-//! Every plan keeps one rule (V4 of the version): a table that lies, in the order of reading, between an input and the output's run and shares keys
-//! with the input is an input too. Then the versions of a key move together, and no read finds an older version first. [`expand_inputs`] ensures
-//! that: it goes from the newest run down and adds the tables that overlap the tables chosen above.
+//! Every plan follows one rule (V4 of the version): a table that shares keys with an input, and that reads search after the input's run and before
+//! the output's run, is an input too. Then the versions of a key move together, and no read finds an older version before a newer one.
+//! [`expand_inputs`] ensures this rule: it goes from the newest run down and adds the tables that overlap the tables chosen in newer runs.
 //!
-//! Progress: without new writes compactions come to an end, because each one, all its pieces together, lowers a measure that cannot fall for ever.
-//! The measure is a list of numbers, compared from the left. For each level from the top: the sum over its entries, each multiplied by the number
-//! of its run (on level 0, its place from the oldest). Last: the entries of tables that a manual compaction has yet to rewrite.
-//! * An entry that comes down from a newer run lowers the number of the level that it leaves, or of its own level; only numbers to the right may
-//!   rise.
+//! Progress: without new writes compactions end, because each one, with all its pieces, lowers a measure that cannot fall for ever. It is a list of
+//! numbers, compared from the left. The numbers, one for each level from the top: the sum over the level's entries, each multiplied by the number of
+//! its run (on level 0, its rank from the oldest). The last number counts the entries of tables that a manual compaction has yet to rewrite.
+//! * An entry that moves to an older run lowers the number of the level that it leaves, or of its own level; only numbers further right may rise.
 //! * Entries that are rewritten in their run get new tables, which are not rewritten again: the last number falls.
 //!
-//! The pieces come to an end, since each takes at least one key and the next one begins behind it (`piece.rs`). They also reach the purpose of the
-//! plan, since the pointer leads to it: tables above the output, or a narrowed table in it. A table that is rewritten in its run is therefore the
-//! first of its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
+//! The pieces end, since each takes at least one key and the next one begins after it (`piece.rs`). They also achieve the plan's purpose, since the
+//! pointer leads to the rest: tables above the output, or a narrowed table in its run. A table that is rewritten in its run is therefore the first of
+//! its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
 
 use std::ops::Range;
 
@@ -23,18 +22,18 @@ use crate::manifest::{Run, RunId, Version};
 use crate::options::Options;
 use crate::table::TableMeta;
 
-/// A table smaller than this part of a full one is a crumb: it is compacted instead of moved, and included in compactions beside it. Otherwise many
-/// small flushes would leave as many small tables.
+/// A table smaller than this part of a full one is a crumb: it is compacted instead of moved, and included in compactions next to it. Otherwise a
+/// large number of small flushes would leave an equal number of small tables.
 const CRUMB_PART: u64 = 4;
 
-/// The treatment of the inputs.
+/// The treatment of the inputs by the compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// They are read, merged and rewritten.
+    /// The inputs are read, merged and rewritten.
     Rewrite,
-    /// They overlap no other table, nor each other. So they are only assigned to another place, and not read.
+    /// The inputs overlap no other table and are disjoint. So they are only assigned to another run, and not read.
     Move,
-    /// All of their keys belong to keyspaces that were dropped. So they are removed, and not read.
+    /// All keys of the inputs belong to keyspaces that were dropped. So they are removed, and not read.
     Remove,
 }
 
@@ -42,9 +41,9 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Input {
     pub(crate) level: usize,
-    /// The number of the run; on level 0 the newest sequence number of its table.
+    /// The number of the run; on level 0 the largest sequence number of its table.
     pub(crate) run: u64,
-    /// Numbers of the tables, by key.
+    /// Numbers of the tables, in key order.
     pub(crate) tables: Vec<u64>,
 }
 
@@ -52,16 +51,16 @@ pub(crate) struct Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) action: Action,
-    /// Newest run first.
+    /// The newest run comes first.
     pub(crate) inputs: Vec<Input>,
     pub(crate) output: RunId,
-    /// From the smallest key of the inputs to the largest.
+    /// From the smallest to the largest key of the inputs.
     pub(crate) key_range: KeyRange,
-    /// Keys that tables older than the output may hold. Tombstones of other keys can be dropped.
+    /// The keys that tables older than the output may hold. Tombstones of other keys can be dropped.
     pub(crate) below: KeySet,
-    /// Bytes of all tables of the compaction, of which this may be the rest.
+    /// Bytes of all tables of the whole compaction; the plan may be only the rest of it.
     pub(crate) bytes: u64,
-    /// The compact pointers that this makes unnecessary: that of the compaction that it continues, and those of compactions with nothing left.
+    /// The compact pointers that this plan makes obsolete: that of the compaction that it continues, and those of compactions with nothing left.
     pub(crate) resumes: Vec<u64>,
 }
 
@@ -76,7 +75,7 @@ impl Plan {
     }
 }
 
-/// The tables of one run that a plan takes.
+/// The tables of one run that a plan includes.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen<'a> {
     level: usize,
@@ -84,7 +83,7 @@ pub(crate) struct Chosen<'a> {
     tables: Vec<&'a TableMeta>,
 }
 
-/// The tables of levels `from` to `to` for which `is_wanted`, and those that overlap tables chosen above them. O(tables).
+/// The tables of levels `from` to `to` that satisfy `is_wanted`, and those that overlap tables chosen in newer runs. O(tables).
 pub(crate) fn expand_inputs<'a>(
     version: &'a Version,
     from: usize,
@@ -114,7 +113,7 @@ pub(crate) fn expand_between<'a>(
         if is_newer(run_id, top) || is_newer(output, run_id) {
             continue;
         }
-        // Tables between two wanted ones are taken too; otherwise a table of the output could span them.
+        // Tables between two wanted ones are included too; otherwise a table of the output could span them.
         let wanted = run.tables().iter().filter(|table| is_wanted(run_id, table));
         key_range = wanted.fold(key_range, |key_range, table| Some(KeyRange::grown(key_range, table)));
         let spanned = |table: &&TableMeta| key_range.as_ref().is_some_and(|key_range| key_range.overlaps_table(table));
@@ -134,12 +133,12 @@ pub(crate) fn whole_runs(version: &Version, level: usize, places: Range<usize>) 
     runs.iter().map(|run| Chosen { level, run, tables: run.tables().iter().collect() }).collect()
 }
 
-/// The place for tables that are merged into `level`: its oldest run.
+/// The run for tables that are merged into `level`: its oldest run.
 pub(crate) fn oldest_run(version: &Version, level: usize) -> RunId {
     RunId { level, run: version.runs(level).last().map_or(1, Run::id) }
 }
 
-/// The place for tables that become a separate run of `level`: before its newest run.
+/// A new run number for tables that become a separate run of `level`, newer than its newest run.
 pub(crate) fn new_run(version: &Version, level: usize) -> RunId {
     RunId { level, run: version.runs(level).first().map_or(1, |newest| newest.id().saturating_add(1)) }
 }
@@ -163,8 +162,8 @@ pub(crate) fn plan<'a>(
     Some(rewrite_of(&chosen, output, key_range, below))
 }
 
-/// The plan that removes the tables for which `is_wanted` from the levels `from` to `to`; `None` if there are none. Unlike other plans it takes no
-/// tables between them: nobody reads their keys.
+/// The plan that removes the tables of levels `from` to `to` that satisfy `is_wanted`; `None` if there are none. Unlike other plans it does not
+/// include the tables between them: no read returns the removed keys.
 pub(crate) fn removal(version: &Version, levels: Range<usize>, is_wanted: impl Fn(&TableMeta) -> bool) -> Option<Plan> {
     let runs = version.all_runs().filter(|(level, _)| levels.contains(level));
     let chosen = runs.map(|(level, run)| Chosen {
@@ -198,8 +197,8 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
     chosen.iter().map(input).collect()
 }
 
-/// The keys that tables older than the output hold within its key range. Tables of its own run are disjoint with it. Tables that were set aside
-/// count, whatever their age: a key that was removed since must still read as removed, also by salvage.
+/// The keys that tables older than the output hold within its key range. Tables of the output's run are disjoint with the output. Quarantined tables
+/// count, whatever their age: a key that was removed since must still read as removed, also after a salvage.
 fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &KeyRange) -> KeySet {
     let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
@@ -208,8 +207,8 @@ fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &Ke
     KeySet::covering(older.filter(|table| key_range.overlaps_table(table) && !taken.contains(&table.number)))
 }
 
-/// Whether the tables can be moved unchanged. Not if a compaction would be useful: if tombstones could be dropped, if crumbs would pile up, or if a
-/// narrowed table would keep the space of entries that no longer count.
+/// Whether the tables can be moved unchanged. Not if a compaction would be useful: if tombstones could be dropped, if crumbs would accumulate, or if
+/// a narrowed table would keep entries outside its bounds.
 fn is_movable(chosen: &[Chosen<'_>], output: RunId, crumb_bytes: u64, below: &KeySet) -> bool {
     let is_there = |chosen: &Chosen<'_>| chosen.level == output.level && chosen.run.id() == output.run;
     if chosen.iter().any(is_there) {
@@ -230,9 +229,9 @@ fn crumb_bytes(version: &Version, options: &Options) -> u64 {
     OutputSizes::of(options, version).table_bytes / CRUMB_PART
 }
 
-/// Includes the small tables beside the output, as long as each is at most twice the size of the data that is rewritten anyway. So an entry is
-/// rewritten for this only when the data around it has grown. If nothing comes down, only the tables after it are included: a piece that only
-/// rewrote the tables before it would achieve nothing.
+/// Adds the small tables next to the output, as long as each is at most twice the size of the data that is rewritten anyway. So an entry is rewritten
+/// for this reason only when the data around it has grown. If no entry comes from a newer run, only the tables after it are added: a piece that
+/// rewrote only the tables before it would achieve nothing.
 fn take_crumbs<'a>(
     version: &'a Version,
     options: &Options,

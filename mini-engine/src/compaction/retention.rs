@@ -1,16 +1,16 @@
 //! Decides which versions of a key a new table keeps.
 //!
-//! The live snapshots cut the history into stripes: two versions are in one stripe if no snapshot lies between them. In each stripe only the newest
-//! version can still be seen, by the snapshots above it or, in the topmost stripe, by every later reader. A later reader reads at or above the
-//! newest version: the inputs of a compaction hold nothing newer than the versions visible when it began, and a reader pins its view before it
-//! loads the visible number (rule 16).
+//! The live snapshots divide the history into stripes: two versions are in one stripe if no snapshot lies between them. In each stripe only the
+//! newest version can still be seen, by the snapshots above it or, in the topmost stripe, by every later reader. A later reader reads at or above the
+//! newest version: a compaction's inputs hold no version newer than those visible when it began, and a reader pins its view before it loads the
+//! visible number (rule 16).
 //!
-//! An entry that has expired for all readers of its stripe, the oldest of which decides, becomes a tombstone: so it goes where tombstones go, and
-//! hides older versions as long as there may be any.
+//! An entry that has expired for all readers of its stripe (for the reader with the earliest instant) becomes a tombstone: it moves down like
+//! tombstones, and hides older versions as long as there may be any.
 //!
-//! A range tombstone is a version of each key that it covers. So the entries that it covers in its own stripe are dropped, and of several that
-//! cover the same keys in one stripe the newest stays ([`Retention::reduced`], [`Covering`]). As with other tombstones, one in the lowest stripe is
-//! dropped if no older table can hold a key of it: every entry that it covers was an input, and is gone.
+//! A range tombstone is a version of each key that it covers. So a compaction drops the entries that a range tombstone covers in its own stripe, and
+//! if several cover the same keys in one stripe, only the newest is kept ([`Retention::reduced`], [`Covering`]). Like other tombstones, one in the
+//! lowest stripe is dropped if no older table can hold a key of its range: every entry that it covers was an input, and is dropped.
 
 use std::ops::RangeInclusive;
 
@@ -18,12 +18,12 @@ use crate::compaction::key_range::KeySet;
 use crate::table::RunTable;
 use crate::types::{Kind, MAX_SEQNO, Millis, RangeTombstone, RangeTombstones, SeqNo, shown};
 
-/// The rule for versions that must be kept, the same for all keys of one compaction.
+/// The rule for the versions that must be kept; it is the same for all keys of one compaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention<'a> {
     /// Sequence numbers of the live snapshots, ascending.
     pub(crate) snapshots: &'a [SeqNo],
-    /// The instant of each snapshot, and one more of all later readers. In a stripe without one no entry has expired.
+    /// The instant of each snapshot, and one more for all later readers. In a stripe without an instant no entry has expired.
     pub(crate) instants: &'a [Millis],
     pub(crate) tombstones: Tombstones<'a>,
 }
@@ -32,12 +32,12 @@ pub(crate) struct Retention<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tombstones<'a> {
     KeepAll,
-    /// Those of these keys. Others are dropped, unless they hide an older version that is kept for a snapshot.
+    /// The tombstones of these keys. Others are dropped, unless they hide an older version that is kept for a snapshot.
     KeepOf(&'a KeySet),
 }
 
 impl Retention<'_> {
-    /// Keeps only the newest version of each key, tombstones too: no reader needs an older one. Takes no entry for expired.
+    /// Keeps only the newest version of each key, tombstones included: no reader needs an older one. Treats no entry as expired.
     pub(crate) const NEWEST: Self = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
 
     /// The stripe of a version: the number of snapshots that are too old to see it.
@@ -45,7 +45,7 @@ impl Retention<'_> {
         self.snapshots.partition_point(|&snapshot| snapshot < seqno)
     }
 
-    /// The kind under which a version is kept: an entry that has expired for all readers of its stripe is a tombstone from now on.
+    /// The kind with which a version is kept: an entry that has expired for all readers of its stripe becomes a tombstone.
     #[inline]
     pub(crate) fn kind(&self, seqno: SeqNo, kind: Kind, stored: &[u8]) -> Kind {
         // The oldest reader of a stripe reads at the earliest instant.
@@ -53,7 +53,7 @@ impl Retention<'_> {
         if kind == Kind::Expiring && shown(kind, stored, instant).is_none() { Kind::Tombstone } else { kind }
     }
 
-    /// The numbers of the stripe with this one.
+    /// The sequence numbers of the stripe that contains `seqno`.
     fn stripe_of(&self, seqno: SeqNo) -> RangeInclusive<SeqNo> {
         let stripe = self.stripe(seqno);
         let first =
@@ -61,19 +61,19 @@ impl Retention<'_> {
         first..=self.snapshots.get(stripe).copied().unwrap_or(MAX_SEQNO)
     }
 
-    /// The newest of each stripe of the range tombstones that cover the same keys.
+    /// The range tombstones reduced to the newest of each stripe that covers the same keys.
     pub(crate) fn reduced(&self, ranges: &RangeTombstones) -> RangeTombstones {
         ranges.reduced(|seqno| self.stripe_of(seqno))
     }
 
-    /// The reduced range tombstones of all inputs, as far as new tables keep them.
+    /// The reduced range tombstones of all inputs that new tables must keep.
     pub(crate) fn kept_ranges(&self, ranges: &RangeTombstones) -> RangeTombstones {
         ranges.retain(|range| self.stripe(range.seqno) > 0 || self.tombstones.keeps_range(range))
     }
 
     /// Whether range tombstones cover a table completely, so that none of its entries is kept.
     pub(crate) fn drops_table(&self, table: &RunTable, ranges: &RangeTombstones) -> bool {
-        // A newer tombstone that the oldest reader of the table's stripe sees is in that stripe.
+        // If the oldest reader of the table's stripe sees a newer tombstone, that tombstone is in the stripe.
         let between = (table.table().meta().max_seqno, *self.stripe_of(table.min_seqno()).end());
         ranges.cover_all(table.smallest(), table.largest(), between)
     }
@@ -95,12 +95,12 @@ impl Tombstones<'_> {
     }
 }
 
-/// Decides for one version after the other, in entry order.
+/// Decides which versions are kept, one after the other, in entry order.
 #[derive(Debug)]
 pub(crate) struct Shadowing<'a> {
     retention: Retention<'a>,
     key: Vec<u8>,
-    /// The stripe of the last version of `key`; `None` before the first version of all.
+    /// The stripe of the last version of `key`; `None` before the first version of all keys.
     stripe: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Shadowing<'a> {
         &self.key
     }
 
-    /// Whether no version of `key` has come yet.
+    /// Whether `key` differs from that of the last versions.
     pub(crate) fn is_new(&self, key: &[u8]) -> bool {
         self.stripe.is_none() || self.key != key
     }
@@ -131,7 +131,7 @@ impl<'a> Shadowing<'a> {
             self.key.extend_from_slice(key);
         }
         self.stripe = Some(stripe);
-        // In the lowest stripe every older version is shadowed, so with nothing below the tombstone hides nothing.
+        // In the lowest stripe every older version is shadowed, so if no older table has the key, the tombstone hides nothing.
         kind != Kind::Tombstone || stripe > 0 || self.retention.tombstones.keeps(key)
     }
 }
@@ -141,19 +141,19 @@ impl<'a> Shadowing<'a> {
 pub(crate) struct Covering<'a> {
     retention: Retention<'a>,
     ranges: &'a RangeTombstones,
-    /// The place of the last key.
+    /// The position of the last key.
     near: usize,
 }
 
 impl<'a> Covering<'a> {
-    /// Made from the range tombstones of all inputs.
+    /// `ranges` are the range tombstones of all inputs.
     pub(crate) fn new(retention: Retention<'a>, ranges: &'a RangeTombstones) -> Self {
         Self { retention, ranges, near: 0 }
     }
 
     /// Whether a version is covered by a range tombstone of its stripe.
     pub(crate) fn covers(&mut self, key: &[u8], seqno: SeqNo) -> bool {
-        // A newer tombstone that the oldest reader of the version sees is in its stripe.
+        // If the oldest reader of the version sees a newer tombstone, that tombstone is in its stripe.
         let seen = *self.retention.stripe_of(seqno).end();
         !self.ranges.is_empty() && self.ranges.covering_near(&mut self.near, key, seen) > Some(seqno)
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_tombstone_stays_while_a_snapshot_keeps_what_it_hides() {
-        // Catches a deleted key that returns because its tombstone went before the old version did.
+        // Catches a deleted key that returns because its tombstone was dropped before the old version.
         let removed = [(9, Kind::Tombstone), (5, Kind::Value)];
         assert_eq!(kept(&[6], true, &removed), [9, 5]);
         assert_eq!(kept(&[], true, &removed), [0; 0]);
@@ -226,10 +226,10 @@ mod tests {
         assert!(!shadowing.keeps(b"", 0, Kind::Value));
     }
 
-    /// A version with its stored value, which is only the instant of an entry that expires.
+    /// A version with its stored value, which is just the instant for an entry that expires.
     type TestVersion = (Vec<u8>, SeqNo, Kind, Vec<u8>);
 
-    /// The number of the value that a reader at this number and this instant finds, if it finds one.
+    /// The number of the value that a reader with this sequence number and instant finds, if any.
     fn seen(
         (at, instant): (SeqNo, Millis),
         versions: &[TestVersion],
@@ -253,18 +253,18 @@ mod tests {
             below in prop::option::of((0..6u8, 0..3u8)),
         ) {
             // Catches entries dropped because of a tombstone that a snapshot does not see, a range tombstone dropped while it still hides an entry,
-            // even in older tables, and a compaction that drops nothing; an entry that expires for a reader before its instant, an older version
-            // that is there again when the entry has gone, and one that never goes.
+            // even in older tables, and a compaction that drops nothing. Also catches an entry that expires for a reader before its instant, an older
+            // version that reappears when the entry has expired, and an entry that never expires.
             let mut versions: Vec<TestVersion> = versions.into_iter().map(|((key, seqno), (kind, at))| match kind {
                 0 | 1 => (vec![key], seqno, Kind::Tombstone, vec![]),
                 2 | 3 => (vec![key], seqno, Kind::Value, vec![]),
                 _ => (vec![key], seqno, Kind::Expiring, at.to_le_bytes().to_vec()),
             }).collect();
             versions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-            // No version has the number of another.
+            // No two versions have the same number.
             let ranges: Vec<_> = ranges.into_iter().map(|(start, len, at)| range(start, start + len, at * 100 + 50)).collect();
             versions.iter_mut().for_each(|version| version.1 *= 100);
-            // Time goes on from one reader to the next.
+            // Time advances from one reader to the next.
             let passed: Vec<u64> = snapshots.values().copied().chain([now]).collect();
             let instants: Vec<Millis> = (1..=passed.len()).map(|count| passed[..count].iter().sum()).collect();
             let snapshots: Vec<SeqNo> = snapshots.into_keys().map(|at| at * 100).collect();

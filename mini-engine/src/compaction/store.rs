@@ -1,7 +1,7 @@
-//! Makes, opens and removes tables: sorted inputs in, durable tables out.
+//! Creates, opens and removes tables: sorted inputs in, durable tables out.
 //!
-//! A table that this returns is synced and so is its name in the directory, so that a manifest edit may refer to it (rules 4, 6). A failure before
-//! that leaves no file behind (rule 8).
+//! The functions here return a table only after it and its name in the directory are synced, so that a manifest edit may refer to it (rules 4, 6). A
+//! failure before that leaves no file behind (rule 8).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,38 +23,38 @@ use crate::types::{
     Kind, MAX_STORED_KEY_LEN, RangeTombstones, SeqNo, ShownKey, Slice, is_stored_plain, place_after, split_stored,
 };
 
-/// A table ends before a key of another keyspace if it has at least one part in this many of a full one: it is no crumb then (`plan.rs`).
+/// A table ends before a key of another keyspace if its size is at least this part of a full one: then it is no crumb (`plan.rs`).
 const BORDER_PART: u64 = 4;
 
-/// The place of an output, and the rule for cutting it.
+/// The run of an output, and the rule for cutting it into tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputSpec {
     pub(crate) level: usize,
-    /// A table ends with the last version of the key with which it reaches this size.
+    /// A table ends with the last version of the key that makes it reach this size.
     pub(crate) table_bytes: u64,
     /// Bits of filter for each key; need not be whole.
     pub(crate) filter_bits: f64,
 }
 
 impl OutputSpec {
-    /// One table of level 0, whatever its size: there each table is a run.
+    /// One table of level 0, however large: there each table is a run.
     pub(crate) fn flush(filter_bits: f64) -> OutputSpec {
         OutputSpec { level: 0, table_bytes: u64::MAX, filter_bits }
     }
 }
 
-/// The conditions under which a copy ends before it has read everything.
+/// The conditions under which a compaction or flush ends before it has read everything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'a> {
     pub(crate) cancel: &'a AtomicBool,
-    /// Bytes of entries that are read before `cancel` counts.
+    /// Bytes of entries that are read before `cancel` is checked.
     pub(crate) share_bytes: u64,
-    /// The piece ends with the first table at which the outputs reach this size. `None` for a copy that cannot be cut.
+    /// The piece ends with the first table that makes the outputs reach this size. `None` if the compaction cannot be cut.
     pub(crate) piece_bytes: Option<u64>,
 }
 
 impl Limits<'_> {
-    /// A copy that is never cut, and that stops without a result when it is cancelled.
+    /// Limits without pieces: a cancelled copy has no result.
     pub(crate) fn whole(cancel: &AtomicBool) -> Limits<'_> {
         Limits { cancel, share_bytes: 0, piece_bytes: None }
     }
@@ -63,17 +63,17 @@ impl Limits<'_> {
 /// The result of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// By key, disjoint, durable; none if no entry had to be kept.
+    /// In key order, disjoint, durable; empty if no entry had to be kept.
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) entries: u64,
     /// Bytes of keys and values of all entries that were read.
     pub(crate) entry_bytes: u64,
-    /// The first key of which no version was read, or a place before it, if the copy ended before that.
+    /// If the copy ended early, the first key of which no version was read, or a place before that key.
     pub(crate) next: Option<Slice>,
 }
 
 impl Written {
-    /// Removes the tables, which no edit will name.
+    /// Removes the tables, which no edit will refer to.
     pub(crate) fn remove_from(&self, store: &TableStore) {
         self.tables.iter().for_each(|table| store.remove(table.number()));
     }
@@ -102,12 +102,12 @@ pub(crate) struct TableStore {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
-    /// The keyspaces whose entries new tables keep.
+    /// The live keyspaces: new tables keep only their entries.
     pub(crate) keyspaces: ArcSwap<KeyspaceSet>,
 }
 
 impl TableStore {
-    /// Makes the store of the database in `dir`, with caches of the sizes in `options`.
+    /// Creates the store of the database in `dir`, with caches of the sizes in `options`.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, options: Options, numbers: Arc<FileNumbers>) -> TableStore {
         let (dir, counters) = (dir.to_path_buf(), Arc::new(Counters::default()));
         let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
@@ -122,9 +122,8 @@ impl TableStore {
         Ok(written.unwrap_or_default())
     }
 
-    /// Copies the entries of `inputs` that must be kept to new tables; `None` if it was cancelled and cannot be a piece. After that or an error no
-    /// file is left. Inputs
-    /// with equal entries do not occur: sequence numbers are unique.
+    /// Copies the entries of `inputs` that must be kept to new tables; `None` if the copy was cancelled and cannot be a piece. No file is left if it
+    /// returns `None` or an error. Inputs with equal entries do not occur: sequence numbers are unique.
     pub(crate) fn write<I: EntryIter>(
         &self,
         inputs: Inputs<I>,
@@ -141,12 +140,12 @@ impl TableStore {
         Ok(Some(written))
     }
 
-    /// Writes `entries` from outside, with ascending distinct keys, their kinds and stored values, to new tables. All entries of a table have one
-    /// number: `first` for the first table, and the next number for each later one. After an error no file is left.
+    /// Writes `entries` from outside, with ascending distinct keys, their kinds and stored values, to new tables. All entries of a table have the
+    /// same sequence number: `first` for the first table, and the next number for each later one. After an error no file is left.
     ///
     /// # Errors
-    /// The first among `entries`; [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its
-    /// limit; [`Error::Io`].
+    /// Errors: the first one that `entries` yields; [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past
+    /// its limit; [`Error::Io`].
     pub(crate) fn write_new<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = Result<(K, Kind, V)>>,
@@ -173,13 +172,13 @@ impl TableStore {
         Ok(Written { tables: output.finish(None)?, entries: count, entry_bytes, next: None })
     }
 
-    /// Unlinks table `number`, which no version names any more. Readers that have it open keep it (rule 14). A failure
-    /// leaves an orphan, which the next open removes.
+    /// Unlinks table `number`, which no version refers to any more. Readers that have the file open keep its contents (rule 14). A failure leaves an
+    /// orphan, which the next open removes.
     pub(crate) fn remove(&self, number: u64) {
         self.unlink(&self.path(number));
     }
 
-    /// Unlinks a file that nothing refers to; a failure is logged.
+    /// Unlinks an unreferenced file; a failure is logged.
     pub(crate) fn unlink(&self, path: &Path) {
         fs::unlink(&*self.fs, path);
     }
@@ -196,23 +195,23 @@ impl TableStore {
     }
 }
 
-/// The maximum number of open tables: by default half of the process's file handles, since logs, the manifest and the application need some too,
-/// but limited so that the tables' memory stays below 64 MiB: about 5 KiB for a table of 64 MiB.
+/// The maximum number of open tables. By default it is half of the process's file handles, since logs, the manifest and the application need some
+/// too, and limited so that the tables' memory stays below 64 MiB; a table of 64 MiB takes about 5 KiB.
 fn open_files_limit(options: &Options) -> usize {
     const MOST: u64 = 1 << 13;
     options.max_open_files.unwrap_or_else(|| (fs::handle_limit() / 2).clamp(1, MOST) as usize)
 }
 
-/// The tables that a copy makes. If it is dropped before its end, it leaves none of them.
+/// The tables that a compaction or flush writes. If it is dropped before `finish`, it removes all of them.
 struct Output<'a> {
     store: &'a TableStore,
     spec: OutputSpec,
     current: Option<table::Builder>,
-    /// The range tombstones of all tables; each table gets those within its place.
+    /// The range tombstones of all tables; each table gets those within its key range.
     ranges: RangeTombstones,
-    /// The start of the current table's place: directly after the last key of the table before.
+    /// The start of the current table's key range: directly after the last key of the previous table.
     from: Slice,
-    /// Tables that are synced, but whose names are not yet durable.
+    /// Tables that are synced, but whose names in the directory are not yet durable.
     finished: Vec<TableMeta>,
 }
 
@@ -221,17 +220,17 @@ impl<'a> Output<'a> {
         Output { store, spec, current: None, ranges, from: Slice::default(), finished: Vec::new() }
     }
 
-    /// Whether the last table is full, and all tables together have `bytes`.
+    /// Whether the last table is full, and all tables together have reached `bytes`.
     fn reaches(&self, bytes: u64) -> bool {
         let Some(last) = self.current.as_ref().map(table::Builder::bytes) else { return false };
         let finished = || self.finished.iter().map(|meta| meta.size).sum::<u64>();
         last >= self.spec.table_bytes && last + finished() >= bytes
     }
 
-    /// Ends the current table if it is full and `key` is not its last, or if `key` begins another keyspace and the table is not small. So most of a
-    /// keyspace is in tables of its own, which go as a whole when it is dropped, and many small keyspaces share tables.
+    /// Ends the current table if it is full and `key` is not its last, or if `key` begins another keyspace and the table is not small. So most
+    /// entries of a keyspace are in tables of their own, which are removed whole when it is dropped, and many small keyspaces share tables.
     fn cut(&mut self, key: &[u8]) -> Result<()> {
-        // Never between two versions of a key: a read searches one table of a run (V3).
+        // A table never ends between two versions of a key: a read searches one table of a run (V3).
         let cuts_ranges = !self.ranges.is_empty();
         let ends = |builder: &mut table::Builder| {
             let (last, full) = (builder.last_key(), self.spec.table_bytes);
@@ -245,8 +244,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finishes a table whose place ends at `end`. Range tombstones are cut there: so the table's keys end with its last one, and the next table
-    /// may begin directly after it (V3).
+    /// Finishes a table whose key range ends at `end`. Range tombstones are cut at `end`: so the table has no keys beyond it, and the next table may
+    /// begin directly after it (V3).
     fn end_table(&mut self, mut table: table::Builder, end: Slice) -> Result<()> {
         table.set_range_tombstones(self.ranges.within(&self.from, &end));
         self.from = end;
@@ -262,12 +261,12 @@ impl<'a> Output<'a> {
         builder.add(key, seqno, kind, value)
     }
 
-    /// Ends the last table at `next`, where the copy ended. The files are synced, and then their names. The tables are opened before any edit names
-    /// them, so that nothing can fail afterwards.
+    /// Ends the last table at `next`, where the copy ended. The files are synced first, and then their names. The tables are opened before any edit
+    /// refers to them, so that nothing can fail afterwards.
     fn finish(mut self, next: Option<Slice>) -> Result<Vec<Arc<Table>>> {
         let end = next.unwrap_or_default();
         let last = match self.current.take() {
-            // Range tombstones may remain where there is no entry.
+            // Range tombstones may remain in a place without entries.
             None if !self.ranges.within(&self.from, &end).is_empty() => Some(self.store.builder(&self.spec)?),
             last => last,
         };
@@ -299,12 +298,12 @@ fn begins_keyspace(last: &[u8], key: &[u8]) -> bool {
     !is_stored_plain(key) && split_stored(last).map(|(id, _)| id) != split_stored(key).map(|(id, _)| id)
 }
 
-/// Whether the place right after `key` can be the first key of a table.
+/// Whether the position right after `key` can be the first key of a table.
 fn is_followed_by_a_place(key: &[u8]) -> bool {
     key.len() < MAX_STORED_KEY_LEN
 }
 
-/// Copies the entries of `inputs` that must be kept. The result has no tables yet. `None` if it was cancelled and cannot be a piece.
+/// Copies the entries of `inputs` that must be kept. The result contains no tables yet. `None` if the copy was cancelled and cannot be a piece.
 fn copy<I: EntryIter>(
     inputs: Inputs<I>,
     (retention, mut live): (Retention<'_>, LiveKeys),
@@ -317,7 +316,7 @@ fn copy<I: EntryIter>(
     let mut copied = Written::default();
     merged.seek_to_first()?;
     while merged.valid() {
-        // Relaxed: a late look at the flag costs time, not correctness.
+        // Relaxed: reading the flag late costs time, not correctness.
         let is_cancelled = copied.entry_bytes >= limits.share_bytes && limits.cancel.load(Ordering::Relaxed);
         if is_cancelled && (limits.piece_bytes.is_none() || copied.entries == 0) {
             return Ok(None);
@@ -325,7 +324,7 @@ fn copy<I: EntryIter>(
         let ends = is_cancelled || limits.piece_bytes.is_some_and(|bytes| output.reaches(bytes));
         let can_end = ranges.is_empty() || is_followed_by_a_place(shadowing.key());
         if ends && can_end && shadowing.is_new(merged.key()) {
-            // A range tombstone is cut directly after the last key that was read, as at the end of a table.
+            // Range tombstones are cut directly after the last key that was read, as at the end of a table.
             copied.next = Some(match ranges.is_empty() {
                 true => Slice::from(merged.key()),
                 false => Slice::from(place_after(shadowing.key())),

@@ -21,7 +21,7 @@ fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
     TableStore::new(fs, dir, options, Arc::new(FileNumbers::starting_at(1)))
 }
 
-/// A memtable of values: each key with its sequence number.
+/// A memtable of values: each key is given with its sequence number.
 fn memtable<K: AsRef<str>>(entries: &[(K, SeqNo)]) -> LoggedMemtable {
     let memtable = LoggedMemtable::new(MemtableKind::SkipList, 1, 1 << 16).unwrap();
     for (key, seqno) in entries {
@@ -66,7 +66,7 @@ fn context<'a>(
     }
 }
 
-/// The plan that compacts all of level 0, newest first in `tables`, down to the deepest level.
+/// The plan that compacts all tables of level 0, given newest first in `tables`, down to the deepest level.
 fn rewrite_of(store: &TableStore, tables: &[Arc<Table>]) -> Plan {
     let (version, in_progress) = (version(tables), InProgress::default());
     pick(&context(store, &version, &in_progress, &KeyspaceSet::default()), Work::Any).expect("a plan")
@@ -150,7 +150,7 @@ fn tables_that_overlap_nothing_are_moved_without_being_read() {
 
 #[test]
 fn outputs_are_cut_at_their_size_and_never_between_versions_of_a_key() {
-    // Catches a key with versions in two tables of a run, of which a read asks only one; and a size that is ignored.
+    // Catches a key with versions in two tables of a run, of which a read searches only one; and a size that is ignored.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let entries: Vec<(String, SeqNo)> =
@@ -193,7 +193,7 @@ fn rule_8_a_failed_write_leaves_no_output_at_any_step() {
 
 #[test]
 fn rule_9_a_compaction_that_cannot_read_an_input_leaves_everything_as_it_was() {
-    // Catches a compaction that takes an unreadable block for the end of its input.
+    // Catches a compaction that treats an unreadable block as the end of its input.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tables = [table(&store, &[("a", 3)]), table(&store, &[("a", 1), ("b", 2)])];
@@ -208,7 +208,7 @@ fn rule_9_a_compaction_that_cannot_read_an_input_leaves_everything_as_it_was() {
 
 #[test]
 fn a_cancelled_flush_leaves_no_output() {
-    // Catches a shutdown that waits for a flush although the log still exists, or leaves its file.
+    // Catches a shutdown that waits for a flush although the log still exists, or a cancelled flush that leaves its file.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
@@ -226,7 +226,7 @@ fn table_of_64(store: &TableStore, first: SeqNo) -> Arc<Table> {
 
 #[test]
 fn a_compaction_that_is_told_to_stop_hands_over_its_share() {
-    // Catches a shutdown that throws the work of a compaction away, so that short-lived processes never finish one, and one that waits for all of
+    // Catches a shutdown that discards the work of a compaction, so that short-lived processes never finish one, and a shutdown that waits for all of
     // it.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
@@ -276,7 +276,7 @@ fn a_compaction_ends_its_piece_with_a_full_table() {
 
 #[test]
 fn a_compaction_of_nothing_but_dead_tombstones_has_no_output() {
-    // Catches an empty table in the version, or a compaction that fails for ever because there is none.
+    // Catches an empty table in the version, or a compaction that fails for ever because it has no output.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let tombstones = |key: &str, seqno| {
@@ -293,14 +293,14 @@ fn a_compaction_of_nothing_but_dead_tombstones_has_no_output() {
 
 #[test]
 fn rule_10_a_table_that_is_missing_or_not_the_one_named_is_an_error() {
-    // Catches a version that is opened without a table, or with another file under its name.
+    // Catches a version that is opened without a table, or with another file in its place.
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let open = table(&store, &[("b", 3), ("c", 4)]);
     let mut other = open.meta().clone();
     other.entries += 1;
     assert!(matches!(Table::new(&store.tables, other).check(), Err(Error::Corruption { .. })));
-    // The first key of a narrowed table may be above that of its file, but not below; for any other table it is the same.
+    // The first key of a narrowed table may be above that of its file, but not below; for any other table the two are equal.
     let from =
         |narrowed: bool, from: &str| TableMeta { smallest: from.as_bytes().into(), narrowed, ..open.meta().clone() };
     for (meta, is_sound) in
@@ -330,8 +330,8 @@ fn table_with_range(
 
 #[test]
 fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
-    // Catches a range that extends into the next table of its run or out of its piece, and one that ends too early. A snapshot keeps everything, so
-    // that nothing may be lost.
+    // Catches a range that extends into the next table of its run or out of its piece, and one that ends too early. A snapshot keeps all entries, so
+    // that none may be lost.
     let dir = TempDir::new().unwrap();
     let mut store = store(Arc::new(StdFs), dir.path());
     store.options = store.options.table_file_bytes(1024).block_bytes(512).max_compaction_bytes(2048);
@@ -345,7 +345,7 @@ fn a_range_tombstone_is_cut_at_the_ends_of_outputs_and_pieces() {
     while let Some((plan, inputs)) = next(&store, &version, &open) {
         let done =
             run(&store, &plan, outputs(&store), &inputs, (&[70], &[]), &AtomicBool::new(false)).unwrap().unwrap();
-        // V3 is checked here.
+        // `apply` checks V3.
         version = version.apply(&done.edit).unwrap();
         open.extend(done.outputs);
         for n in 0..64 {

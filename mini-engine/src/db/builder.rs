@@ -14,7 +14,7 @@ use crate::options::{
 };
 use crate::types::Durability;
 
-/// How a database is to be opened: made by [`Db::builder`], ends with [`Builder::open`].
+/// The settings for opening a database: created by [`Db::builder`], used by [`Builder::open`].
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -33,13 +33,12 @@ pub struct Builder {
 }
 
 impl Db {
-    /// Opens the database in directory `path` with the default options, creating it if there is none. See
-    /// [`Builder::open`] for what it does and how it fails.
+    /// Opens the database in directory `path` with the default options, creating it if there is none. See [`Builder::open`] for details and errors.
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Db::builder(path).open()
     }
 
-    /// Starts to open the database in directory `path` with the caller's options.
+    /// Creates a builder that opens the database in directory `path` with the caller's options.
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }
@@ -62,14 +61,14 @@ impl Builder {
         self
     }
 
-    /// The file system of the database; the machine's own by default. Tests set one that injects faults.
+    /// Sets the file system of the database; the default is that of the operating system. Tests use one that injects faults.
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Builder {
         self.fs = fs;
         self
     }
 
-    /// Reads everything that can still be read in a damaged database, around all damage, and changes nothing in it. The options are used for the
-    /// database that [`Salvage::write_to`] makes.
+    /// Reads all readable entries of a damaged database, skipping all damage, and changes nothing in it. The options are used for the database that
+    /// [`Salvage::write_to`] creates.
     ///
     /// # Errors
     /// [`Error::Locked`](crate::Error::Locked) while a writer has it open; [`Error::NotADatabase`](crate::Error::NotADatabase) if there
@@ -80,10 +79,10 @@ impl Builder {
 
     /// Opens the database: recovers it, or creates it if the options allow.
     ///
-    /// Writes that were logged and not flushed are first written to tables and synced, which takes time in proportion to them; the rest takes time
-    /// in proportion to the number of tables. With [`Builder::read_only`] the writes are kept in memory, and nothing is written to disk.
+    /// Writes that were logged and not flushed are first written to tables and synced, which takes time in proportion to their bytes; all other steps
+    /// take time in proportion to the number of tables. With [`Builder::read_only`] those writes are kept in memory, and nothing is written to disk.
     ///
-    /// A relative path is relative to the present working directory; a later change of the working directory does not matter.
+    /// A relative path is resolved against the working directory at the time of the call; later changes of the working directory have no effect.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range; [`Error::Locked`](crate::Error::Locked) while
@@ -94,7 +93,7 @@ impl Builder {
     pub fn open(self) -> Result<Db> {
         let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
         let core = Arc::new(core);
-        // A database that is only read has nothing to flush or compact.
+        // A read-only database has nothing to flush or compact.
         let workers = if report.read_only { None } else { Some(Workers::start(&core)?) };
         Ok(Db::of(Handle { core, workers: Mutex::new(workers), report }))
     }

@@ -7,7 +7,7 @@ use super::core::{Core, Phase, remove_spare};
 use super::recovery::RecoveryReport;
 use crate::lock::lock;
 
-/// The part that all handles share, those of the keyspaces too. It is dropped with the last one.
+/// The part that all handles of a database and its keyspaces share. It is dropped with the last of them.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) core: Arc<Core>,
@@ -16,15 +16,15 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Ends the workers: a running flush or compaction is given up, and its partial output is removed. Its inputs, including the logs, stay in
-    /// place. The log and the file that were prepared for the next log are removed.
+    /// Stops the workers: a running flush or compaction is cancelled, and its partial output is removed. The inputs, including the logs, stay in
+    /// place. The log that was created for the next rotation is removed, and so is the spare file.
     pub(super) fn stop(&self) {
         if self.core.is_forked() {
-            // The workers and the files belong to the other process.
+            // In a fork, the workers and the files belong to the other process.
             return;
         }
         self.core.enter_phase(Phase::Stopped);
-        // Taken out first, so that the lock is not held while joining.
+        // The workers are taken out first, so that the lock is not held during the join.
         let workers = lock(&self.workers).take();
         if let Some(workers) = workers {
             workers.join();

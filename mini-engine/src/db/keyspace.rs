@@ -15,19 +15,19 @@ use crate::types::{
     check_value, prefix_bounds, system_time,
 };
 
-/// A set of keys of its own in a database, made by [`Db::keyspace`](crate::Db::keyspace); LevelDB's descendants call it a column family. A cheap
-/// handle: clone it freely, use it from any number of threads.
+/// A separate set of keys in a database, created by [`Db::keyspace`](crate::Db::keyspace); RocksDB calls it a column family. A cheap handle: clone it
+/// freely, use it from any number of threads.
 ///
-/// All keyspaces of a database share its log, so a [`WriteBatch`] and a [`Snapshot`] span them. A [`Db`](crate::Db) derefs to its default keyspace: so
-/// `db.get(..)` and all other methods of this type read and write there. Each keyspace costs its name in memory, and two to six bytes for each key
-/// before the common beginnings of neighbouring keys are left out.
+/// All keyspaces of a database share its log, so a [`WriteBatch`] and a [`Snapshot`] span them. A [`Db`](crate::Db) derefs to its default keyspace:
+/// so `db.get(..)` and all other methods of this type read and write there. Each keyspace costs memory for its name, and two to six bytes for each
+/// key, before the common prefixes of neighbouring keys are compressed.
 ///
-/// A key has at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, in every keyspace. It is stored behind the prefix of its keyspace, which has two bytes
-/// in the first 247 keyspaces that a database makes, four up to the 65,535th, and six at most. Keys of the default keyspace that begin with the byte
-/// 0xff have a prefix of two bytes, others none.
+/// A key has at most [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) bytes, in every keyspace. It is stored after the prefix of its keyspace, which has two bytes
+/// in the first 247 keyspaces that a database creates, four up to the 65,535th, and six at most. Keys of the default keyspace that begin with the
+/// byte 0xff have a prefix of two bytes; its other keys have none.
 ///
-/// As a [`Db`](crate::Db) does, a handle keeps the database open. After [`Db::drop_keyspace`](crate::Db::drop_keyspace) every call, and every read of
-/// a snapshot, is [`Error::NoKeyspace`], even if a keyspace of that name is made again; iterators that exist by then go on.
+/// Like a [`Db`](crate::Db), a handle keeps the database open. After [`Db::drop_keyspace`](crate::Db::drop_keyspace) every call, and every read of a
+/// snapshot, returns [`Error::NoKeyspace`], even if a keyspace of that name is created again; existing iterators continue.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -56,44 +56,44 @@ impl Keyspace {
         Keyspace { handle, keyspace }
     }
 
-    /// Its name; empty for the default keyspace.
+    /// The name of the keyspace; empty for the default one.
     pub fn name(&self) -> &str {
         self.keyspace.name()
     }
 
-    /// The newest value of `key`: O(log n) in memtables, plus at most one block read in each table that its key range and filter do not rule out. A
-    /// value from a table is a view of its cached block.
+    /// The newest value of `key`. Costs O(log n) in memtables, plus at most one block read in each table whose key range and filter do not rule the
+    /// key out. A value from a table is a slice of its cached block.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of a table that may hold the key: never an older value instead;
+    /// [`Error::Io`] and [`Error::Corruption`] if a table that may hold the key cannot be read (an older value is never returned instead);
     /// [`Error::Closed`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let key = key.as_ref();
-        // Not by `read_key`: it has the read twice, and neither would be inlined.
+        // `read_key` is not used here: its closure appears twice there, and would not be inlined.
         match self.keyspace.prefix.is_plain(key) {
             true => read_now(self.core(), |read| read.get(key)),
             false => self.read_prefixed(key, |read, key| read.get(key)),
         }
     }
 
-    /// The values of `keys`, in their order, all as of one moment.
+    /// The values of `keys`, in the order of `keys`, all as of one moment.
     ///
-    /// Cheaper than separate reads: keys are sorted and searched for together, so that their cache misses overlap and a block that holds several of
-    /// them is read once. O(n log n) for the sort, besides the reads.
+    /// Cheaper than separate reads: keys are sorted and searched for together, so that cache misses overlap and a block with several of the keys is
+    /// read once. O(n log n) for the sort, besides the reads.
     ///
     /// # Errors
-    /// The same as for [`Keyspace::get`], if any key has one.
+    /// The same as for [`Keyspace::get`], if the read of any key fails.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        // The caller's iterator may write: it has been read to its end when the moment of the answers is chosen.
+        // The caller's iterator may write to the database, so it is read to its end before the moment of the read is chosen.
         self.keyspace.prefix.with_all_stored(keys, |keys| self.read(|read| read.get_many(keys)))
     }
 
-    /// Like [`Keyspace::get_many`], until the values found have `soft_limit` bytes together: so at most that many bytes of values, plus one value,
-    /// are in memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for that.
+    /// Like [`Keyspace::get_many`], but the search ends when the values found have `soft_limit` bytes together: so at most that many bytes of values,
+    /// plus one value, are in memory at once. RocksDB's `MultiGet` has `value_size_soft_limit` for this purpose.
     ///
-    /// The answer for a key is `Some(result)`, with the result of [`Keyspace::get`], or `None` if the search ended before it was known. The keys that
-    /// have an answer need not be the first ones: newer data is searched before older data, and each in the order of the keys. At least one key has
-    /// an answer.
+    /// The answer for a key is `Some(result)`, with the result of [`Keyspace::get`], or `None` if the search ended before the result was known. The
+    /// keys with an answer need not be the first ones: newer sources are searched before older ones, and each in the order of the keys. At least one
+    /// key has an answer.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -108,7 +108,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// The same as for [`Keyspace::get`], if any key that was looked for has one.
+    /// The same as for [`Keyspace::get`], if the read of any key that was searched for fails.
     pub fn get_many_up_to<K: AsRef<[u8]>>(
         &self,
         soft_limit: usize,
@@ -118,34 +118,34 @@ impl Keyspace {
         self.keyspace.prefix.with_all_stored(keys, read_all)
     }
 
-    /// Whether `key` has a value, which is not copied. Errors as of [`Keyspace::get`].
+    /// Whether `key` has a value; the value is not copied. Errors are those of [`Keyspace::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.read_key(key.as_ref(), |read, key| read.contains(key))
     }
 
-    /// Sets `key` to `value`, with the durability of the options. See [`Db::write`](crate::Db::write).
+    /// Sets `key` to `value`, with the durability that the options set. See [`Db::write`](crate::Db::write).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and the errors of [`Db::write`](crate::Db::write).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         write_one(self.core(), &self.keyspace, key.as_ref(), Some(value.as_ref()), self.durability())
     }
 
-    /// Removes `key`, whether or not it has a value, with the durability of the options. See [`Db::write`](crate::Db::write).
+    /// Removes `key`, whether or not it has a value, with the durability that the options set. See [`Db::write`](crate::Db::write).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key past its limit, and those of [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a key past its limit, and the errors of [`Db::write`](crate::Db::write).
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         write_one(self.core(), &self.keyspace, key.as_ref(), None, self.durability())
     }
 
-    /// Removes all keys within `bounds`, whether or not there are any, with the durability of the options. See [`Db::write`](crate::Db::write).
+    /// Removes all keys within `bounds`, whether or not there are any, with the durability that the options set. See [`Db::write`](crate::Db::write).
     ///
-    /// It is one operation, and O(1) however many keys there are: reads pass over the covered entries, and compactions remove them later. Until
+    /// The removal is one operation, and O(1) however many keys there are: reads skip the covered entries, and compactions remove them later. Until
     /// then scans of the range are slower than those of an empty range. Inverted bounds remove nothing.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and those of [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a bound that is a key past its limit, and the errors of [`Db::write`](crate::Db::write).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -166,20 +166,20 @@ impl Keyspace {
         self.write(&batch)
     }
 
-    /// Removes all keys that begin with `prefix`: as [`Keyspace::remove_range`].
+    /// Removes all keys that begin with `prefix`, like [`Keyspace::remove_range`].
     pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }
 
-    /// Sets `key` to `new` if its value is `expected`, atomically with respect to all other writes and reads; `None` means no value. The durability
-    /// is that of the options. Otherwise nothing is written, and the inner error holds the present value of the key.
+    /// If the value of `key` is `expected`, sets it to `new`, atomically with respect to all other writes and reads; `None` means no value. The
+    /// durability is the one that the options set. If the value differs, nothing is written, and the inner error holds the present value of the key.
     ///
-    /// Costs a read, a write, and in between a search for other writes of the key since the read: in memory, unless there was a flush. It waits for
-    /// the writes that have begun, and other writes wait for a part of the search, as for [`Transaction::commit`]. If there was another write of the
-    /// key, it begins again.
+    /// Costs a read, a write, and in between a search for other writes of the key since the read; the search stays in memory, unless there was a
+    /// flush. It waits for concurrent writes that have begun, and other writes wait for a part of the search, as for [`Transaction::commit`]. If the
+    /// search finds another write of the key, all of this is repeated.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key or value past its limit, and those of [`Keyspace::get`] and [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a key or value past its limit, and the errors of [`Keyspace::get`] and [`Db::write`](crate::Db::write).
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -200,7 +200,7 @@ impl Keyspace {
         let key = key.as_ref();
         check_key(key)?;
         new.map_or(Ok(()), check_value)?;
-        // The check of the commit finds every other write of the key, also of an equal value.
+        // The check of the commit finds every other write of the key, even one of an equal value.
         update(self.core(), &self.keyspace, ConflictCheck::InView, |entries| {
             let current = entries.get(key)?;
             if current.as_deref() != expected {
@@ -214,21 +214,21 @@ impl Keyspace {
         })
     }
 
-    /// Sets `key` to `value` until `at`, with the durability of the options: from that time on the key is absent, from every read, scan and count, as
-    /// if it were removed then. Compactions remove it later. A time that has come already removes the key at once; any later write of the key
-    /// replaces the value with its expiry.
+    /// Sets `key` to `value` until the time `at`, with the durability that the options set. From that time on the key is absent from every read, scan
+    /// and count, as if it were removed then. Compactions remove the entry later. If the time has passed already, the key is removed at once; any
+    /// later write of the key replaces the value and its expiry.
     ///
-    /// Times are kept in whole milliseconds, rounded down, and count by the clock of the database ([`Keyspace::now`]). A snapshot, an iterator and a
-    /// cursor see the database at the time when they were made, also what has expired since.
+    /// Times are kept in whole milliseconds, rounded down, and refer to the clock of the database ([`Keyspace::now`]). A snapshot, an iterator and a
+    /// cursor see the database as of their creation, including entries that have expired since.
     ///
-    /// With `None` instead of a time the entry stays for ever, also in a keyspace whose entries expire by default
-    /// ([`KeyspaceOptions::expire_after`](crate::KeyspaceOptions::expire_after)). So `at` may be what [`Keyspace::get_with_expiry`] has returned.
+    /// With `None` instead of a time the entry never expires, even in a keyspace whose entries expire by default
+    /// ([`KeyspaceOptions::expire_after`](crate::KeyspaceOptions::expire_after)). So `at` may be a result of [`Keyspace::get_with_expiry`].
     ///
-    /// Each entry that expires takes 8 bytes for its time; other entries and databases without such entries pay nothing.
+    /// Each entry that expires takes 8 bytes for its time; other entries, and databases without such entries, have no additional cost.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key past its limit, or a value longer than its limit, which is 8 bytes less for one that expires, and those of
-    /// [`Db::write`](crate::Db::write).
+    /// [`Error::InvalidArgument`] for a key past its limit, or a value longer than its limit, which is 8 bytes less for an entry that expires, and
+    /// the errors of [`Db::write`](crate::Db::write).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -255,32 +255,32 @@ impl Keyspace {
         self.write(&batch)
     }
 
-    /// The newest value of `key`, and the time from which on the key is absent, if there is one. Costs and errors as of [`Keyspace::get`].
+    /// The newest value of `key`, and the time at which it expires, if it does. Costs and errors are those of [`Keyspace::get`].
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
         let found = self.read_key(key.as_ref(), |read, key| read.get_with_expiry(key))?;
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
-    /// The present time by the clock of the database, from which a span until an expiry counts: `db.now() + span`. O(1).
+    /// The present time by the clock of the database, to which a lifetime is added for an expiry: `db.now() + span`. O(1).
     ///
-    /// The clock is the system's, and never goes back within a database: when the system's clock is set back, the database's stands still until it is
-    /// reached again, also after the database was closed and opened again. [`Metrics::clock_ahead`](crate::Metrics::clock_ahead) is the difference,
-    /// and a second or more of it is logged. Only a crash may forget as much of the clock as it passed since the last flush or compaction: if it had
-    /// jumped ahead, and was set back before the crash, keys that had expired meanwhile are there again.
+    /// The clock is the system's, but never goes back within a database: when the system's clock is set back, the database's stands still until the
+    /// system's reaches it again, also after the database was closed and opened again. [`Metrics::clock_ahead`](crate::Metrics::clock_ahead) is the
+    /// difference between the two; it is logged if it is a second or more. Only a crash may set the clock back, to its value at the last flush or
+    /// compaction: if the system's clock had jumped ahead, and was set back before the crash, keys that had expired meanwhile exist again.
     pub fn now(&self) -> SystemTime {
         self.core().clock.time()
     }
 
-    /// Whether any entry of the database may expire, in whatever keyspace. While it is false no key has an expiry. O(1).
+    /// Whether any entry of the database, in any keyspace, may expire. If it is false, no key has an expiry. O(1).
     pub fn has_expiring_entries(&self) -> bool {
         self.core().clock.latest() != 0
     }
 
-    /// Lets the entry of `key` expire at `at`, or never if it is `None`; the value stays. False if the key is absent. Atomic with respect to all other
-    /// writes and reads. Costs and durability are those of [`Keyspace::compare_and_swap`].
+    /// Makes the entry of `key` expire at `at`, or never if it is `None`; the value stays. Returns false if the key is absent. Atomic with respect to
+    /// all other writes and reads. Costs and durability are those of [`Keyspace::compare_and_swap`].
     ///
     /// # Errors
-    /// Those of [`Keyspace::get`] and [`Keyspace::insert_with_expiry`].
+    /// The errors of [`Keyspace::get`] and [`Keyspace::insert_with_expiry`].
     pub fn set_expiry(&self, key: impl AsRef<[u8]>, at: impl Into<Option<SystemTime>>) -> Result<bool> {
         let (key, at) = (key.as_ref(), at.into());
         update(self.core(), &self.keyspace, ConflictCheck::InView, |entries| {
@@ -290,8 +290,9 @@ impl Keyspace {
         })
     }
 
-    /// The entry with the smallest key. O(sources * log n) amortised, however many were removed before it: tombstones that a read has passed are
-    /// skipped by later ones. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a transaction.
+    /// The entry with the smallest key. Costs O(sources * log n) amortised, however many entries were removed before this one: tombstones that a read
+    /// has stepped over are skipped by later reads. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a
+    /// transaction.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Closed`].
@@ -299,21 +300,21 @@ impl Keyspace {
         self.iter().next().transpose()
     }
 
-    /// The entry with the largest key. As [`Keyspace::first`].
+    /// The entry with the largest key. Costs and errors are those of [`Keyspace::first`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next_back().transpose()
     }
 
-    /// Removes the entry with the smallest key, and returns it: no two callers get the same one. The durability is that of the options.
+    /// Removes the entry with the smallest key, and returns it: no two callers get the same entry. The durability is the one that the options set.
     ///
-    /// Costs [`Keyspace::first`] and the commit of a [`Transaction`](crate::Transaction), which it begins again while others take the entry first or
-    /// put one before it. [`Transaction::pop_first`](crate::Transaction::pop_first) does the same as part of a transaction. Each popped entry leaves
-    /// a tombstone until a flush and a compaction drop it. The first reads after an open, or after a [`Keyspace::ingest`], pass over all tombstones
-    /// at its end; later ones skip them. Each pop sorts a copy of a memtable of the kind [`MemtableKind::Vector`](crate::MemtableKind::Vector): do
-    /// not use that kind for a queue.
+    /// Costs [`Keyspace::first`] and the commit of a [`Transaction`](crate::Transaction); both are repeated while other writers take the entry first
+    /// or insert one before it. [`Transaction::pop_first`](crate::Transaction::pop_first) does the same as part of a transaction. Each popped entry
+    /// leaves a tombstone until a flush and a compaction drop it. The first reads after an open, or after a [`Keyspace::ingest`], step over all
+    /// tombstones at that end of the keyspace; later reads skip them. With the memtable kind [`MemtableKind::Vector`](crate::MemtableKind::Vector),
+    /// each pop sorts a copy of a memtable: do not use that kind for a queue.
     ///
     /// # Errors
-    /// Those of [`Keyspace::first`] and [`Db::write`](crate::Db::write).
+    /// The errors of [`Keyspace::first`] and [`Db::write`](crate::Db::write).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -327,26 +328,27 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
-        // An entry that comes before it, or another pop that takes it, is a conflict. Earlier pops left what `core/dead_ranges.rs` skips.
+        // An insertion of an entry before this one is a conflict, and so is another pop of this one. `core/dead_ranges.rs` skips the tombstones that
+        // earlier pops left.
         update(self.core(), &self.keyspace, ConflictCheck::InRecord, |entries| entries.pop_first())
     }
 
-    /// Removes the entry with the largest key, and returns it. As [`Keyspace::pop_first`].
+    /// Removes the entry with the largest key, and returns it. Otherwise like [`Keyspace::pop_first`].
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
         update(self.core(), &self.keyspace, ConflictCheck::InRecord, |entries| entries.pop_last())
     }
 
-    /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where the key range is free.
-    /// Each entry is written once, bypassing the log and the memtable, so this is the way to load much sorted data. When this returns, the whole
-    /// load is visible at once and durable. After an error or a crash before that, none of it is there, unless the call was about to return.
-    /// Returns the last sequence number.
+    /// Writes `entries`, which must be in ascending order of distinct keys, directly into tables, on the lowest level where no table overlaps their
+    /// key range. Each entry is written once, without the log and the memtable, so this is the way to load large amounts of sorted data. When this
+    /// returns, all entries are visible at once and durable. After an error, or a crash before that, none of them is present, unless the call was
+    /// about to return. Returns the last sequence number.
     ///
-    /// Flushes the memtables first. Other writers wait until it is done, so `entries` must not write to this database itself; readers continue.
-    /// Memory: a block, and the index and filter of each table that it makes.
+    /// Flushes the memtables first. Other writers wait until the ingest is done, so `entries` must not write to this database itself; readers
+    /// continue. Takes memory for a block, and for the index and filter of each table that it writes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; nothing is stored then.
-    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
+    /// [`Error::InvalidArgument`] for a key that is not after the one before it, or a key or value past its limit; then nothing is stored. The errors
+    /// of [`Db::flush`](crate::Db::flush); [`Error::Io`]; [`Error::Full`] when sequence numbers are used up; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -361,10 +363,10 @@ impl Keyspace {
         self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
     }
 
-    /// As [`Keyspace::ingest`], from a source that can fail. The first error of `entries` is returned, and nothing is stored then.
+    /// Like [`Keyspace::ingest`], from a source that can fail. The first error of `entries` is returned, and then nothing is stored.
     ///
     /// # Errors
-    /// Those of `entries`, and of [`Keyspace::ingest`].
+    /// The errors of `entries`, and of [`Keyspace::ingest`].
     pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
         &self,
         entries: impl IntoIterator<Item = Result<(K, V), E>>,
@@ -383,40 +385,40 @@ impl Keyspace {
         }
     }
 
-    /// All entries in key order, from both ends, as they are now. Errors are yielded.
+    /// All present entries in key order, readable from both ends. The iterator yields errors.
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. The iterator yields errors.
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
         Iter::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
     }
 
-    /// The entries whose keys start with `prefix`. Errors are yielded.
+    /// The entries whose keys start with `prefix`. The iterator yields errors.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.range(prefix_bounds(prefix.as_ref()))
     }
 
-    /// A cursor over all entries as they are now.
+    /// A cursor over all present entries.
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
     }
 
-    /// The database as it is now, for as long as the snapshot is kept. O(1). It reads this keyspace, and [`Snapshot::keyspace`] another one at the same
-    /// moment. The snapshot of a closed handle returns [`Error::Closed`] from every read.
+    /// The database at this moment, for as long as the snapshot is kept. O(1). The snapshot reads this keyspace, and [`Snapshot::keyspace`] another
+    /// one at the same moment. The snapshot of a closed handle returns [`Error::Closed`] from every read.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::now(self.core(), self.keyspace.clone())
     }
 
-    /// Compacts everything that was written to keys within `bounds` before the call into one run: overwritten values and removed keys then take no
-    /// space, except those that snapshots see. Flushes first, and runs on the caller's thread, beside the other compactions, which then continue by
-    /// the policy. Reads and writes continue. O(bytes in the bounds and of the tables that they share). Only a part of the tables is compacted at a
-    /// time, so little additional space is needed.
+    /// Compacts all entries within `bounds` that were written before the call into one run: overwritten values and removed keys then take no space,
+    /// except those that snapshots see. Flushes first, and runs on the caller's thread, concurrently with the other compactions, which then continue
+    /// by the policy. Reads and writes continue. O(bytes of the tables that overlap the bounds). Compacts only a part of the tables at a time, so it
+    /// needs little additional space.
     ///
     /// # Errors
-    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`] and [`Error::Corruption`] of an input table. Completed parts stay, and nothing
-    /// is lost.
+    /// The errors of [`Db::flush`](crate::Db::flush); [`Error::Io`] and [`Error::Corruption`] of an input table. After an error the completed parts
+    /// stay, and nothing is lost.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -435,11 +437,11 @@ impl Keyspace {
         compact_range(self.core(), self.keyspace.prefix.bounds(&bounds))
     }
 
-    /// About how much it takes in tables; what is only in memtables does not count, and overwritten entries do. O(tables), and a read of one or two
-    /// blocks in each table that it shares with other keyspaces.
+    /// The approximate size of the keyspace in tables; entries that are only in memtables do not count, and overwritten entries do. O(tables), plus a
+    /// read of one or two blocks in each table that the keyspace shares with others.
     ///
     /// # Errors
-    /// [`Error::NoKeyspace`]; [`Error::Closed`]. A table that cannot be read counts as a whole.
+    /// [`Error::NoKeyspace`]; [`Error::Closed`]. A table that cannot be read counts with its full size.
     pub fn approximate_size(&self) -> Result<KeyspaceSize> {
         approximate_size(self.core(), &self.keyspace)
     }
@@ -488,11 +490,11 @@ impl Keyspace {
 }
 
 impl Snapshot {
-    /// The same moment in another keyspace of the same database: reads show what was in it then. A snapshot that is older than the keyspace shows
-    /// none of its keys.
+    /// The snapshot of the same moment in another keyspace of the same database. If the snapshot is older than the keyspace, it shows none of its
+    /// keys.
     ///
     /// # Errors
-    /// None here: every read is [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it is one of another database.
+    /// None here; reads return [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it belongs to another database.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -512,8 +514,8 @@ impl Snapshot {
 }
 
 impl Transaction {
-    /// Leads to `keyspace`, in which the transaction reads and writes too. The commit is [`Error::NoKeyspace`] if the keyspace was dropped by then, and
-    /// [`Error::InvalidArgument`] if it is one of another database, as are the reads.
+    /// Returns the view of this transaction in `keyspace`, for reads and writes there. The commit, and every read, returns [`Error::NoKeyspace`] if
+    /// the keyspace was dropped by then, and [`Error::InvalidArgument`] if it belongs to another database.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -537,18 +539,18 @@ impl Transaction {
     }
 }
 
-/// The operations of a [`WriteBatch`] in one keyspace: made by [`WriteBatch::keyspace`]. They become part of the batch.
+/// Adds operations in one keyspace to a [`WriteBatch`]; created by [`WriteBatch::keyspace`].
 #[derive(Debug)]
 pub struct KeyspaceBatch<'a> {
     batch: &'a mut WriteBatch,
     prefix: KeyPrefix,
-    /// That of insertions without one of their own.
+    /// The expiry of insertions that do not give one.
     expiry: Option<SystemTime>,
 }
 
 impl WriteBatch {
-    /// Leads to `keyspace`: operations there become part of this batch, in the order in which they are added. A write of the batch is
-    /// [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it is one of another database: then none of it is written.
+    /// Selects `keyspace`: operations added there become part of this batch, in the order of the calls. A write of the batch returns
+    /// [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it belongs to another database: then nothing is written.
     pub fn keyspace(&mut self, keyspace: &Keyspace) -> KeyspaceBatch<'_> {
         self.note_keyspace(&keyspace.keyspace);
         let expiry = keyspace.core().default_expiry(&keyspace.keyspace);
@@ -557,12 +559,12 @@ impl WriteBatch {
 }
 
 impl KeyspaceBatch<'_> {
-    /// Adds the insertion of `value` under `key`. Errors as of [`WriteBatch::insert`].
+    /// Adds the insertion of `value` under `key`. Errors are those of [`WriteBatch::insert`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
     }
 
-    /// Adds the insertion of `value` under `key`, which is absent from `at` on, or stays for ever with `None`. Errors as of
+    /// Adds the insertion of `value` under `key`, which expires at `at`, or never if that is `None`. Errors are those of
     /// [`WriteBatch::insert_with_expiry`].
     pub fn insert_with_expiry(
         &mut self,
@@ -573,17 +575,17 @@ impl KeyspaceBatch<'_> {
         self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), at.into())
     }
 
-    /// Adds the removal of `key`, whether or not it exists. Errors as of [`WriteBatch::remove`].
+    /// Adds the removal of `key`, whether or not it exists. Errors are those of [`WriteBatch::remove`].
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.batch.remove_in(self.prefix, key.as_ref())
     }
 
-    /// Adds the removal of all keys of the keyspace within `bounds`. Errors as of [`WriteBatch::remove_range`].
+    /// Adds the removal of all keys of the keyspace within `bounds`. Errors are those of [`WriteBatch::remove_range`].
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
         self.batch.remove_range_in(self.prefix, &bounds)
     }
 
-    /// Adds the removal of all keys of the keyspace that begin with `prefix`. Errors as of [`WriteBatch::remove_range`].
+    /// Adds the removal of all keys of the keyspace that begin with `prefix`. Errors are those of [`WriteBatch::remove_range`].
     pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }

@@ -1,12 +1,12 @@
 //! The database handle, [`Db`].
 //!
-//! The folders, lowest first: `core` is shared by all others; `write` and `read` are the two journeys; `transaction` does both;
-//! `background` has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `care` checks, shows, copies and
-//! salvages its files; `keyspace` has the reads and writes.
+//! The folders, lowest first: `core` is shared by all others; `write` and `read` implement writes and reads; `transaction` uses both; `background`
+//! has the threads; `recovery` opens a database; `admin` has the operations on a whole database; `care` checks, shows, copies and salvages its files.
+//! `keyspace` has the public reads and writes.
 //!
-//! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so dropping the
-//! last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last
-//! snapshot and iterator are gone too (rule 13).
+//! [`Db`] and [`Keyspace`] are cheap clones of one [`Handle`]. Workers, snapshots and iterators hold the [`Core`] and never a handle, so the drop of
+//! the last handle is noticed: it stops and joins the workers. The lock on the directory belongs to the core. It is held until the last snapshot and
+//! iterator are gone too (rule 13).
 
 mod admin;
 mod background;
@@ -48,16 +48,16 @@ pub use self::transaction::{KeyspaceTransaction, Transaction, TransactionIter};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
-/// When the last handle is dropped the workers end; unflushed writes stay in the logs, where the next open finds them.
-/// [`Db::close`] flushes and reports errors, which a drop cannot.
+/// When the last handle is dropped, the workers end; unflushed writes stay in the logs, from which the next open reads them. [`Db::close`] flushes
+/// and reports errors, which a drop cannot.
 ///
 /// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads continue; reopen the database to see which writes are
 /// durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
 ///
-/// A handle works in the process that opened it. In a fork of that process every write, flush and close is [`Error::ReadOnly`], because both
-/// processes would write to the same log; a drop does nothing. As after every fork of a process with threads, a lock that another thread held at
-/// that moment stays held for ever in the fork. So the fork should only `exec` another program, or open a different database. The lock on the
-/// directory lasts until both processes have ended or closed their files.
+/// A handle works in the process that opened it. In a fork of that process every write, flush and close returns [`Error::ReadOnly`], because both
+/// processes would write to the same log; a drop does nothing. As after every fork of a process with threads, a lock that another thread held at that
+/// moment stays locked in the fork for ever. So the fork should only `exec` another program, or open a different database. The directory stays locked
+/// until both processes have ended or closed their files.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -100,11 +100,11 @@ impl Db {
     /// The keyspace `name`, a separate set of keys. If it does not exist, it is created, durably.
     ///
     /// A name has 1 to 255 bytes ([`MAX_KEYSPACE_NAME_LEN`](crate::MAX_KEYSPACE_NAME_LEN)). A database has at most 65,535 keyspaces at once, and can
-    /// make 4,294,967,295 in its life.
+    /// create 4,294,967,295 in its lifetime.
     ///
     /// # Errors
-    /// [`Error::NoKeyspace`] if there is none and the database was opened read-only; [`Error::InvalidArgument`] for a name that is empty or too long;
-    /// [`Error::Full`] if there are too many; [`Error::Io`] if it could not be made, and [`Error::ReadOnly`]; [`Error::Closed`].
+    /// [`Error::NoKeyspace`] if it does not exist and the database was opened read-only; [`Error::InvalidArgument`] for a name that is empty or too
+    /// long; [`Error::Full`] if there are too many; [`Error::Io`] if it could not be created, and [`Error::ReadOnly`]; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -121,8 +121,8 @@ impl Db {
         Ok(Keyspace::new(self.default.handle().clone(), keyspace))
     }
 
-    /// Like [`Db::keyspace`], with options of its own, which are kept in the database: they replace all that it had. [`Db::keyspace`] leaves them as
-    /// they are.
+    /// Like [`Db::keyspace`], with options for this keyspace, which are stored in the database and replace all of its previous ones. [`Db::keyspace`]
+    /// leaves the options unchanged.
     ///
     /// # Errors
     /// The same as for [`Db::keyspace`], and [`Error::InvalidArgument`] for an option out of range.
@@ -148,15 +148,16 @@ impl Db {
         self.core().keyspaces.names()
     }
 
-    /// Drops the keyspace `name` with all of its keys: durable when this returns, at once whatever its size, and as a whole or not at all after a
-    /// crash. All earlier writes, to any keyspace, are durable before it. Existing handles and snapshots of it get [`Error::NoKeyspace`] from then on;
-    /// iterators go on. A keyspace that is made with the same name later is another one, and empty.
+    /// Drops the keyspace `name` with all of its keys. The drop is durable on return, takes the same time whatever the size, and after a crash is
+    /// complete or has not happened. All earlier writes, to any keyspace, are durable before the drop. Existing handles and snapshots of the keyspace
+    /// return [`Error::NoKeyspace`] from then on; iterators continue. A keyspace created with the same name later is a different one, and empty.
     ///
-    /// Its space comes back in the background: tables that hold nothing else are removed without being read, soon, and snapshots do not keep them. What
-    /// it has in tables beside keys of other keyspaces goes when they are compacted next; [`Db::compact`] does that at once.
+    /// The space of the keyspace is freed in the background: tables with no other keys are soon removed without being read, whether or not there are
+    /// snapshots. Its entries in tables that it shares with other keyspaces are removed by the next compaction of these tables; [`Db::compact`] runs
+    /// one at once.
     ///
     /// # Errors
-    /// [`Error::NoKeyspace`] if there is none of that name; [`Error::Io`] if it could not be dropped, and [`Error::ReadOnly`]; [`Error::Closed`].
+    /// [`Error::NoKeyspace`] if there is no such keyspace; [`Error::Io`] if it could not be dropped, and [`Error::ReadOnly`]; [`Error::Closed`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -176,31 +177,31 @@ impl Db {
         admin::drop_keyspace(self.core(), name)
     }
 
-    /// Applies all operations of `batch`, or none, across crashes too; returns the sequence number of the last one. The batch is visible to every
-    /// read that begins after this returns. With [`Durability::Buffered`] it then survives a killed process; with [`Durability::Synced`] it also
-    /// survives a power cut, with everything written before it. Other threads may see it before it is synced.
+    /// Applies all operations of `batch`, or none, even if a crash comes in between; returns the sequence number of the last one. The batch is
+    /// visible to every read that begins after this returns. With [`Durability::Buffered`] it then survives a killed process; with
+    /// [`Durability::Synced`] it also survives a power failure, together with all earlier writes. Other threads may see it before it is synced.
     ///
-    /// Waits while frozen memtables cannot be flushed fast enough, while compactions must first take tables off level 0, for the end of a
-    /// [`Keyspace::ingest`], and for the next log. If the awaited operation fails, the wait ends with its error.
+    /// The call waits if frozen memtables cannot be flushed fast enough, if compactions must first take tables off level 0, until a
+    /// [`Keyspace::ingest`] ends, and for the next log. If the operation that it waits for fails, the wait ends with the error of that operation.
     ///
     /// # Errors
-    /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be. [`Error::Io`]
-    /// for lack of space or of file handles, in the log, or in the flush or the compaction that this would have to wait for, unless
-    /// [`Options::wait_for_space`](crate::Options::wait_for_space) is set: nothing was written, and the failed operation is tried again at least
-    /// every second, so writes succeed again once there is space. Any other [`Error::Io`] of the log: whether the batch survives is unknown until a
-    /// reopen, and every later write is [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory; [`Error::Closed`].
+    /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be compacted.
+    /// [`Error::Io`] if space or file handles are lacking for the log, or for a flush or compaction that this would wait for, unless
+    /// [`Options::wait_for_space`](crate::Options::wait_for_space) is set. Nothing was written, and the failed operation is tried again at least
+    /// every second, so writes succeed again once there is space. Any other [`Error::Io`] of the log: it is unknown until a reopen whether the batch
+    /// survives, and every later write returns [`Error::ReadOnly`]. [`Error::Full`] if the batch does not fit into memory; [`Error::Closed`].
     ///
     /// A batch that is passed by reference can be [cleared](WriteBatch::clear) and used again.
     pub fn write(&self, batch: impl Borrow<WriteBatch>, durability: Durability) -> Result<SeqNo> {
         let written = write(self.core(), batch.borrow(), durability, WriteMode::Wait)?;
-        // A write that waits is done.
+        // A write that may wait always has a result.
         Ok(written.unwrap_or_else(|| self.core().visible()))
     }
 
-    /// Like [`Db::write`], for a thread that must not wait for others, such as that of an event loop: `None` if the write would have to wait. Then
-    /// nothing was written, and [`Db::wait_for_room`] waits, on another thread, until it can be tried again. RocksDB has `no_slowdown` for that.
+    /// Like [`Db::write`], for a thread that must not wait for others, such as an event loop: returns `None` if the write would have to wait. Then
+    /// nothing was written. Another thread can call [`Db::wait_for_room`] before the next attempt. RocksDB has `no_slowdown` for this purpose.
     ///
-    /// With [`Durability::Synced`] it still waits for the sync, but for nothing else. A log that cannot grow because the disk is full is cut and
+    /// With [`Durability::Synced`] it still waits for the sync, but for nothing else. If the log cannot grow because the disk is full, it is cut and
     /// synced, once.
     ///
     /// # Errors
@@ -224,7 +225,7 @@ impl Db {
         write(self.core(), batch.borrow(), durability, WriteMode::NoWait)
     }
 
-    /// Waits as a write of `batch` would, and writes nothing. Other writes may take the room before [`Db::try_write`] does.
+    /// Waits like a write of `batch`, but writes nothing. Other writes may take the free room before [`Db::try_write`] does.
     ///
     /// # Errors
     /// The same as for [`Db::write`].
@@ -237,15 +238,15 @@ impl Db {
         Transaction::begin(self.core())
     }
 
-    /// Runs `body` in a transaction and commits it, with the durability of the options. If the commit, or [`Transaction::check`] in `body`, is an
-    /// [`Error::Conflict`], begins again, at most 1,000 times; returns the result of the run that was committed. A conflict means that another write
-    /// was done meanwhile, so all threads together get on.
+    /// Runs `body` in a transaction and commits it, with the durability that the options set. If the commit, or [`Transaction::check`] in `body`,
+    /// returns an [`Error::Conflict`], the call starts again, at most 1,000 times; it returns the result of the run that was committed. A conflict
+    /// means that another write has succeeded meanwhile, so all threads together make progress.
     ///
-    /// So `body` may run several times, and should do nothing but read and write the transaction. An error that it returns, of any type that an
-    /// [`Error`] can become, rolls back: nothing is written. The type must be written where nothing else determines it, as below.
+    /// `body` may thus run several times, and should only read and write through the transaction. If `body` returns an error, of any type that
+    /// implements `From<Error>`, nothing is written. The error type must be given where it cannot be inferred, as in the example.
     ///
     /// # Errors
-    /// Those of `body` and of [`Transaction::commit`].
+    /// The errors of `body` and of [`Transaction::commit`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -271,10 +272,10 @@ impl Db {
         self.transact_with(self.core().store.options.durability, body)
     }
 
-    /// As [`Db::transact`], with this durability.
+    /// Like [`Db::transact`], with this durability.
     ///
     /// # Errors
-    /// Those of `body` and of [`Transaction::commit`].
+    /// The errors of `body` and of [`Transaction::commit`].
     pub fn transact_with<T, E: From<Error>>(
         &self,
         durability: Durability,
@@ -283,7 +284,7 @@ impl Db {
         transact(self.core(), durability, body)
     }
 
-    /// Gives everything written so far the requested durability. Every write already has [`Durability::Buffered`].
+    /// Gives all writes so far the requested durability. Every write already has [`Durability::Buffered`].
     ///
     /// # Errors
     /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
@@ -291,29 +292,28 @@ impl Db {
         persist(self.core(), durability)
     }
 
-    /// Writes all memtables to tables, and waits until that is durable. Waits for room on level 0 as writers do.
+    /// Flushes all memtables to tables, and waits until that is durable. Waits for room on level 0, like writers.
     ///
     /// # Errors
-    /// [`Error::Io`] if there was no space, for the flush or for the compaction that it waited for: both are tried again, and no write is lost.
-    /// [`Error::Stalled`] if level 0 is full and cannot be compacted; [`Error::ReadOnly`]
-    /// after any other failure; [`Error::Closed`].
+    /// [`Error::Io`] if space was lacking for the flush, or for the compaction that it waited for: both are tried again, and no write is lost.
+    /// [`Error::Stalled`] if level 0 is full and cannot be compacted; [`Error::ReadOnly`] after any other failure; [`Error::Closed`].
     pub fn flush(&self) -> Result<()> {
         flush_all(self.core())
     }
 
-    /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), in
-    /// this open or an earlier one, and that were not dropped since. Reads of their keys are [`Error::Corruption`].
+    /// The tables that were found damaged or missing in [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine), by this open or an earlier
+    /// one, and that were not dropped since. Reads of their keys return [`Error::Corruption`].
     pub fn quarantined(&self) -> Vec<QuarantinedTable> {
         care::quarantined(self.core())
     }
 
-    /// Gives up the quarantined table `number` for good. From then on, reads in its key range show the contents of other tables, so older values of
-    /// its keys, and keys that it had removed, may return. Returns the dropped table with its number of entries, which [`Db::quarantined`] shows
-    /// before. [`Builder::salvage`] still reads all sound blocks of the table's file, which stays in its place. Durable on return. Earlier
-    /// snapshots and iterators continue to fail.
+    /// Drops the quarantined table `number` for good. From then on, reads in its key range use the other tables, so older values of its keys, and
+    /// keys that it had removed, may return. Returns the dropped table, which [`Db::quarantined`] listed before, with its number of entries.
+    /// [`Builder::salvage`] still reads all sound blocks of the table's file, which stays in place. The drop is durable on return. Earlier snapshots
+    /// and iterators still return errors.
     ///
-    /// As long as the file exists, compactions keep the tombstones in its key range, so that salvage brings no removed key back. Once the file is
-    /// removed, the next open forgets the table.
+    /// As long as the file exists, compactions keep the tombstones in its key range, so that a salvage does not bring removed keys back. Once the
+    /// file is removed, the next open removes the table from the manifest.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if no such table is quarantined; [`Error::Io`] if the manifest cannot be written, and [`Error::ReadOnly`] for
@@ -322,8 +322,8 @@ impl Db {
         care::drop_quarantined(self.core(), number)
     }
 
-    /// The files that opens have set aside because they could not use them: torn ends of logs, logs after these, damaged tables. You may remove
-    /// them, quarantined tables once they are dropped: only salvage reads them.
+    /// The files that opens have set aside because they could not use them: torn ends of logs, logs after these, and damaged tables. You may remove
+    /// these files; quarantined tables only after they are dropped. Only salvage reads them.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Closed`].
@@ -332,14 +332,14 @@ impl Db {
     }
 
     /// Makes `dir`, which must not exist, a separate database with the present contents of this one: every write acknowledged before the call, and
-    /// perhaps some concurrent ones, each with all earlier writes. Reads and writes continue. Its tables are hard links to this one's files where
-    /// the file system allows, and copies elsewhere; it is durable when this returns. O(tables) and a flush, if nothing has to be copied.
+    /// perhaps concurrent ones, each with all writes before it. Reads and writes continue. The copy's tables are hard links to those of this database
+    /// if the file system allows, and copies otherwise; it is durable on return. Costs O(tables) and a flush, if nothing has to be copied.
     ///
-    /// It is written [under another name](incomplete_directory), and gets its own name only when it is complete. An error leaves nothing. A crash
-    /// may leave the other name, which the next checkpoint to `dir` removes.
+    /// The directory is written [under another name](incomplete_directory), and gets its own name only when it is complete. After an error, no files
+    /// of it remain. A crash may leave the directory with the other name, which the next checkpoint to `dir` removes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if something has that name already; the errors of [`Db::flush`]; [`Error::Io`].
+    /// [`Error::InvalidArgument`] if `dir` exists already; the errors of [`Db::flush`]; [`Error::Io`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -358,37 +358,36 @@ impl Db {
         care::checkpoint(self.core(), &core::absolute(dir)?)
     }
 
-    /// Compacts everything that was written before the call, of all keyspaces: as [`Keyspace::compact_range`] of all keys.
+    /// Compacts all entries of all keyspaces that were written before the call, like [`Keyspace::compact_range`] of all keys.
     pub fn compact(&self) -> Result<()> {
         admin::compact_range(self.core(), owned(&..))
     }
 
-    /// Waits until no compaction is due and none is under way: until the tables satisfy the policy. Other writes continue; while there are many,
-    /// this may take long.
+    /// Waits until no compaction is due or running: until the tables satisfy the policy. Writes of other threads continue; if there are many, this
+    /// may take long.
     ///
     /// # Errors
-    /// The error of a compaction that failed, though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync;
-    /// [`Error::Closed`].
+    /// The error of a failed compaction, even though it will be tried again; [`Error::ReadOnly`] after a failure to write or sync; [`Error::Closed`].
     pub fn wait_for_compactions(&self) -> Result<()> {
         wait_idle(self.core())
     }
 
-    /// Reads and checks every block of every table, and the manifest unless the database was opened read-only, and checks that they agree with each
-    /// other. Takes time in proportion to the database and leaves the cache alone.
+    /// Reads and checks every block of every table, and also the manifest unless the database was opened read-only, and checks that manifest and
+    /// tables agree. Takes time in proportion to the database, and does not change the cache.
     ///
     /// # Errors
-    /// [`Error::Closed`]. Damage to the files is in the report: [`VerifyReport::into_result`] makes it an error.
+    /// [`Error::Closed`]. Damage to the files is listed in the report; [`VerifyReport::into_result`] turns it into an error.
     pub fn verify(&self) -> Result<VerifyReport> {
         care::verify(self.core())
     }
 
-    /// Flushes everything to tables, syncs it, and ends the workers; a read-only handle has nothing to do. Every other handle gets
-    /// [`Error::Closed`] from then on; snapshots and iterators continue to read. The directory is locked until the last of all these is dropped.
-    /// Due and running compactions are left to the next open, except that small tables of level 0 are compacted with each other.
+    /// Flushes all writes to tables, syncs them, and ends the workers; a read-only handle has nothing to do. Every other handle returns
+    /// [`Error::Closed`] from then on; snapshots and iterators can still be read. The directory is locked until the last of all these is dropped. Due
+    /// and running compactions are left to the next open, except compactions of small tables within level 0, which run first.
     ///
     /// # Errors
     /// [`Error::ReadOnly`] with the first failure, now or earlier; a reopen shows what is durable. Otherwise the errors of [`Db::flush`]: then the
-    /// writes that could not be flushed are in the logs, which were synced, and nothing is lost. The workers have ended in either case.
+    /// Writes that could not be flushed are in the logs, which were synced, so nothing is lost. The workers have ended even after an error.
     /// [`Error::Closed`] if another handle was closed before.
     pub fn close(self) -> Result<()> {
         let core = self.core();
@@ -413,16 +412,16 @@ impl Db {
             tracing::warn!(%error, "closed without syncing the logs");
         }
         self.default.handle().stop();
-        // A worker may have failed after the flush was done, or the sync of the logs.
+        // A worker, or the sync of the logs, may have failed after the flush was done.
         core.check_usable().and(flushed)
     }
 
-    /// The report of what opening the database replayed, dropped and set aside.
+    /// The report on what the open replayed, dropped and set aside.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.default.handle().report
     }
 
-    /// The number of writers that wait for the write lock now.
+    /// The number of writers that are waiting for the write lock.
     pub fn waiting_writers(&self) -> usize {
         self.core().waiting_writers()
     }

@@ -1,11 +1,11 @@
-//! [`DirFs`]: the operating system's file system, in which paths below some directories are looked up from those directories as they were opened.
+//! [`DirFs`]: the operating system's file system, which looks up paths below some directories relative to the open handles of these.
 //!
-//! A path names whatever is there now. While a database is open, its directory can be moved or removed, and another database be made under the old
-//! name: by path, the first one would read, replace and remove the files of the other. So [`FileSystem::open_dir`] keeps the directory open, and
-//! every later path below it is looked up from that handle (`openat` and its siblings). A moved database goes on in its directory, a removed one
-//! gets errors. Messages have the path under which it was opened.
+//! A path always refers to whatever has that name at the time of the call. While a database is open, its directory can be moved or removed, and
+//! another database can be created under the old name. If files were looked up by path, the first database would read, replace and remove the files
+//! of the second. So [`FileSystem::open_dir`] keeps the directory open, and looks up every later path below it relative to that handle (`openat` and
+//! similar calls). A moved database continues in its directory; a removed one gets errors. Error messages contain the path at the time of the open.
 //!
-//! Only for Unix. Windows needs it less: it moves no directory in which a file is open, and the lock file is.
+//! This is implemented only for Unix. Windows needs it less: it does not move a directory with an open file, and the lock file is open.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -24,15 +24,15 @@ use super::{File, FileSystem};
 
 #[derive(Debug)]
 struct OpenDir {
-    /// The path under which it was opened.
+    /// The path under which the directory was opened.
     path: PathBuf,
     handle: fs::File,
 }
 
-/// See the module's documentation. Without directories it is like [`StdFs`](super::StdFs).
+/// See the module's documentation. Outside of such directories it is like [`StdFs`](super::StdFs).
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirFs {
-    /// The one that was opened last comes last, and counts where several hold a path.
+    /// The directory that was opened last comes last; if several contain a path, the last one is used.
     dirs: Vec<Arc<OpenDir>>,
 }
 
@@ -45,14 +45,14 @@ impl DirFs {
         Ok(DirFs { dirs })
     }
 
-    /// The innermost directory that holds what `path` names, and the rest of the path. `is_entry` for operations on the name of a directory, which
-    /// its parent holds.
+    /// The innermost open directory that contains `path`, and the rest of the path. `is_entry` is for operations on the name of a directory, which is
+    /// in its parent.
     fn holder<'a>(&'a self, path: &'a Path, is_entry: bool) -> Option<(&'a OpenDir, &'a Path)> {
         let below = |dir: &'a Arc<OpenDir>| Some((&**dir, path.strip_prefix(&dir.path).ok()?));
         self.dirs.iter().rev().filter_map(below).find(|(_, rest)| !is_entry || *rest != Path::new(""))
     }
 
-    /// From where `path` is looked up, and by which path.
+    /// The handle and the path by which `path` is looked up.
     fn place<'a>(&'a self, path: &'a Path) -> (BorrowedFd<'a>, &'a Path) {
         match self.holder(path, false) {
             Some((dir, rest)) if rest == Path::new("") => (dir.handle.as_fd(), Path::new(".")),
@@ -61,12 +61,12 @@ impl DirFs {
         }
     }
 
-    /// Like [`place`](DirFs::place), for the name itself, which is changed.
+    /// Like [`place`](DirFs::place), for operations that change the name itself.
     fn entry<'a>(&'a self, path: &'a Path) -> (BorrowedFd<'a>, &'a Path) {
         self.holder(path, true).map_or((CWD, path), |(dir, rest)| (dir.handle.as_fd(), rest))
     }
 
-    /// The same. If it was the name of an open directory, it must still be.
+    /// The same, with a check. If the path is the name of an open directory, it must still refer to that directory.
     fn entry_of_same<'a>(&'a self, path: &'a Path) -> Result<(BorrowedFd<'a>, &'a Path)> {
         let (from, rest) = self.entry(path);
         if let Some(dir) = self.dirs.iter().find(|dir| dir.path == path) {
@@ -159,7 +159,7 @@ impl FileSystem for DirFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         match self.holder(dir, false) {
-            // Without a new handle, which there may not be.
+            // Uses no new handle, since handles may be lacking.
             Some((open, rest)) if rest == Path::new("") => open.handle.sync_all(),
             _ => self.open_directory(dir)?.sync_all(),
         }

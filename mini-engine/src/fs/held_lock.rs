@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::lock::lock;
 
-/// The lock files that this process holds as a writer. The process id in a lock file is not enough: two containers may have processes of one id.
+/// The lock files that this process has locked as writer. The process id in the file does not suffice: processes in two containers may share it.
 static OWN: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
 
-/// Device and number; `None` where files have none.
+/// Device and inode number; `None` if files have none.
 type FileId = Option<(u64, u64)>;
 
 #[cfg(unix)]
@@ -25,9 +25,9 @@ fn id(_file: &File) -> FileId {
     None
 }
 
-/// The process that holds the lock of a writer on a lock file, if it is this one or has another id.
+/// The process that holds a writer's lock on a lock file, if that is this process or has another id.
 pub(super) fn writer_of(file: File) -> Option<u32> {
-    // If readers hold it, the number is that of a killed writer.
+    // If readers hold the lock, the number in the file is that of a killed writer.
     if taken(file.try_lock_shared()).is_ok() {
         return None;
     }
@@ -37,10 +37,10 @@ pub(super) fn writer_of(file: File) -> Option<u32> {
     text.trim().parse().ok().filter(|holder| is_own == (*holder == std::process::id()))
 }
 
-/// More digits than a process id has.
+/// More digits than a process id can have.
 const MOST_DIGITS: u64 = 32;
 
-/// More time than a process needs to check whether a writer has the database open.
+/// Longer than a process needs to check whether a writer has opened the database.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// The result of `lock`, tried a second time if the lock was held at first: a process that only checks for a writer holds it for a moment.
@@ -54,13 +54,13 @@ pub(super) fn tried_twice<T>(mut lock: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// A lock on the lock file, and on the directory if that can be locked. If only the file were locked, anyone who removes it would let another
-/// process lock a new one.
+/// A lock on the lock file, and on the directory if that can be locked. If only the file were locked, a user could remove it, and another process
+/// could lock a new file.
 pub(super) struct HeldLock {
     file: File,
-    /// `None` where directories cannot be locked, as on some network file systems.
+    /// `None` if directories cannot be locked, as on some network file systems.
     directory: Option<File>,
-    /// The process that took it.
+    /// The process that took the lock.
     process: u32,
     is_writer: bool,
 }
@@ -88,7 +88,7 @@ impl HeldLock {
     }
 }
 
-/// Writes the process id into the lock file, for people who look for the holder: the lock works without it.
+/// Writes the process id into the lock file, to help users find the holder: the lock works without it.
 fn tell_holder(file: &File) {
     let id = format!("{}\n", std::process::id());
     let mut file = file;
@@ -96,8 +96,9 @@ fn tell_holder(file: &File) {
 }
 
 impl Drop for HeldLock {
-    /// Unlocks explicitly, because closing the files ends the locks only once every process has closed them: a child that another thread has just
-    /// forked, to start a program, has them open until then. A fork itself does not unlock: only the process that took the lock does.
+    /// Unlocks explicitly, because closing the files ends the locks only once every process has closed them: a child process just forked by another
+    /// thread, to start a program, has them open until then. A drop in a forked process does not unlock: only the process that took the lock may
+    /// unlock it.
     fn drop(&mut self) {
         if self.process != std::process::id() {
             return;
@@ -116,7 +117,7 @@ impl Drop for HeldLock {
     }
 }
 
-/// Locks the directory that holds the lock file; false if that is impossible.
+/// Locks the directory that contains the lock file; returns false if that is impossible.
 fn lock_directory(directory: Option<&File>, lock: fn(&File) -> std::result::Result<(), TryLockError>) -> Result<bool> {
     match directory.map(|directory| taken(lock(directory))) {
         Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => Err(error),
@@ -139,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_lock_ends_when_it_is_dropped_though_a_forked_child_has_its_files_open() {
-        // Catches a database that cannot be opened directly after it was closed, because another thread has just forked to start a program: the
-        // child shares the open files, like these copies. Also catches a fork that ends the lock of its parent.
+        // Catches a database that cannot be opened directly after it was closed, because another thread has just forked to start a program: the child
+        // process shares the open files, like the copies here. Also catches a fork that releases the lock of its parent.
         let dir = TempDir::new().expect("a directory");
         let path = dir.path().join("LOCK");
         let lock = || {

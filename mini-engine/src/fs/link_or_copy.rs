@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::{File, FileSystem};
 use crate::error::{Error, Result};
 
-/// Bytes of a file that are copied in one step.
+/// The number of bytes that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 
-/// Gives the file `from`, which never changes any more, the additional name `to`: as a hard link, or as a synced copy where there are no links. A
-/// copy `open`s the file. The new name is not synced.
+/// Gives the file `from`, which no longer changes, the additional name `to`: as a hard link, or as a synced copy if links are impossible. For a copy,
+/// `open` opens the file. The new name is not synced.
 pub(crate) fn link_or_copy(
     fs: &dyn FileSystem,
     open: impl FnOnce() -> Result<Arc<dyn File>>,

@@ -1,14 +1,14 @@
 //! Files of the operating system, mapped into memory: a log for writing ([`MappedFile`]), a table for reading ([`map`]).
 //!
-//! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write the same place do not race, and other
-//! processes that map the file see whole words. The mapping gives no other order.
-//! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. If a file is cut,
-//! writing behind the cut makes the system end the process (SIGBUS). This is not undefined behaviour.
-//! M3 Only file systems that write in place are mapped. There a page that was written once has its space, so writing it again cannot fail for lack
-//! of space. File systems that copy on write (Btrfs, ZFS, overlays above them) or that are on a network get `write` calls, which can fail.
-//! M4 Only tables are mapped for reading. A table is written and synced before it is opened, and is unlinked in the end, but never changed or cut
-//! (rule 14), and the directory's lock keeps other engines out. So its bytes do not change under a shared reference. A file that another program
-//! cuts, or a device that fails, ends the process (SIGBUS).
+//! M1 Memory is written in words of 8 bytes, each by one relaxed atomic store. So threads that write to the same place do not race, and other
+//! processes that map the file see whole words. The mapping guarantees no other order.
+//! M2 The mapping lasts as long as the `MappedFile`, whose length never changes; the file may be renamed and unlinked meanwhile. If a file is
+//! truncated, a write beyond its end makes the system kill the process (SIGBUS). This is not undefined behaviour.
+//! M3 Only files on file systems that write in place are mapped. On those a page that was written once has its space, so writing it again cannot fail
+//! for lack of space. On file systems that copy on write (Btrfs, ZFS, overlays above them) or on a network, `write` calls are used, which can fail.
+//! M4 Only tables are mapped for reading. A table is written and synced before it is opened, and finally unlinked, but never changed or truncated
+//! (rule 14), and the directory's lock excludes other engines. So its bytes do not change under a shared reference. If another program truncates a
+//! file, or a device fails, the system kills the process (SIGBUS).
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -21,9 +21,9 @@ use memmap2::{Mmap, MmapOptions, MmapRaw};
 use super::Mapping;
 use crate::types::MappedBytes;
 
-/// The number of bytes that are written at once.
+/// The number of bytes that one store writes.
 const WORD: usize = size_of::<u64>();
-/// The number of words that a step of the loop over them writes.
+/// The number of words that one step of the loop writes.
 const GROUP: usize = 4;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct MappedFile(MmapRaw);
 impl MappedFile {
     pub(super) fn new(file: &File, len: u64) -> Result<MappedFile> {
         let len = usize::try_from(len).map_err(|_| Error::from(ErrorKind::Unsupported))?;
-        // A large range would leave a process with 32-bit addresses too little address space.
+        // With 32-bit addresses, a large range would leave the process too little address space.
         if !cfg!(target_pointer_width = "64") || !writes_in_place(file) {
             return Err(ErrorKind::Unsupported.into());
         }
@@ -72,7 +72,7 @@ impl Mapping for MappedFile {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn populate(&self, offset: u64, len: u64) {
-        // An older system refuses the advice; then the writers touch the pages.
+        // An older system rejects the advice; then the writers touch the pages.
         let advised = self.0.advise_range(Advice::PopulateWrite, offset as usize, len as usize);
         if let Err(error) = advised {
             tracing::trace!(%error, "pages of a mapping are not populated");
@@ -80,11 +80,11 @@ impl Mapping for MappedFile {
     }
 }
 
-/// The last bytes of a write as a word, with zeros behind them: `rest`, fewer than a word, with which `bytes` end.
+/// The last bytes of a write as a word, padded with zeros: `rest`, which is shorter than a word, is the end of `bytes`.
 #[inline]
 fn padded(bytes: &[u8], rest: &[u8]) -> [u8; WORD] {
     if let Some(last) = bytes.last_chunk() {
-        // Cheaper than a copy of an unknown length.
+        // This is cheaper than a copy of unknown length.
         return (u64::from_le_bytes(*last) >> (8 * (WORD - rest.len()))).to_le_bytes();
     }
     let mut word = [0; WORD];
@@ -92,10 +92,10 @@ fn padded(bytes: &[u8], rest: &[u8]) -> [u8; WORD] {
     word
 }
 
-/// The bytes of a file that nobody writes to any more (M4).
+/// Maps a file that nobody writes to any more (M4).
 #[expect(unsafe_code, reason = "nothing else gives the bytes of a mapping; see M4")]
 pub(super) fn map(file: &File) -> Result<MappedBytes> {
-    // A large range would leave a process with 32-bit addresses too little address space.
+    // With 32-bit addresses, a large range would leave the process too little address space.
     if !cfg!(target_pointer_width = "64") {
         return Err(ErrorKind::Unsupported.into());
     }
@@ -104,15 +104,15 @@ pub(super) fn map(file: &File) -> Result<MappedBytes> {
     Ok(MappedBytes::of_pages(pages))
 }
 
-/// M3.
+/// Whether the file system writes in place (M3).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn writes_in_place(file: &File) -> bool {
-    // Of `linux/magic.h`: ext2, ext3 and ext4; XFS; tmpfs.
+    // Magic numbers from `linux/magic.h`: ext2, ext3 and ext4; XFS; tmpfs.
     const IN_PLACE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
     rustix::fs::fstatfs(file).is_ok_and(|stat| IN_PLACE.contains(&(stat.f_type as u64 & 0xffff_ffff)))
 }
 
-/// M3. Other systems are not known well enough.
+/// False (M3). Other systems are not known well enough.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn writes_in_place(_: &File) -> bool {
     false

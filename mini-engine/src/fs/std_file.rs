@@ -1,6 +1,6 @@
-//! [`StdFile`]: an open file of the operating system, by positioned reads and writes.
+//! [`StdFile`]: an open file of the operating system, accessed with positioned reads and writes.
 //!
-//! The Windows half is written from the documentation and has not been run.
+//! The Windows part was written from the documentation and was never run.
 
 use std::fs;
 #[cfg(windows)]
@@ -27,7 +27,7 @@ impl File for StdFile {
         std::os::unix::fs::FileExt::write_at(&self.0, buf, offset)
     }
 
-    // Both move the handle's position as well, which is not used here.
+    // Both calls also move the handle's position, which is not used here.
     #[cfg(windows)]
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         match std::os::windows::fs::FileExt::seek_read(&self.0, buf, offset) {
@@ -50,14 +50,14 @@ impl File for StdFile {
         self.0.set_len(len)
     }
 
-    /// Allocates without writing where that is sure to give the space: it then costs no transfer to the device.
+    /// Allocates without writing if that is certain to reserve the space: then no bytes are transferred to the device.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn allocate(&self, len: u64) -> Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
         use rustix::io::{Errno, retry_on_intr};
         if super::mapping::writes_in_place(&self.0) {
             match retry_on_intr(|| fallocate(&self.0, FallocateFlags::empty(), 0, len)) {
-                // ext3.
+                // The file system, for example ext3, does not support `fallocate`.
                 Err(Errno::OPNOTSUPP) => {}
                 allocated => return Ok(allocated?),
             }

@@ -1,4 +1,4 @@
-//! [`StdFs`]: the operating system's file system, by path.
+//! [`StdFs`]: the operating system's file system, accessed by path.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -65,7 +65,7 @@ impl FileSystem for StdFs {
         fs::File::open(dir)?.sync_all()
     }
 
-    /// Does nothing: directories cannot be synced here, their entries are journaled by the file system.
+    /// Does nothing: directories cannot be synced on this system; its file systems journal directory entries.
     #[cfg(not(unix))]
     fn sync_dir(&self, _dir: &Path) -> Result<()> {
         Ok(())
@@ -89,19 +89,19 @@ impl FileSystem for StdFs {
     }
 }
 
-/// The directory of a lock file, to be locked as well. `None` where directories cannot be opened.
+/// The directory of a lock file, to be locked as well. `None` if directories cannot be opened.
 fn directory_of(path: &Path) -> Option<fs::File> {
     fs::File::open(path.parent()?).ok()
 }
 
-/// The number of files that this process may have open at once.
+/// The maximum number of files that this process may have open at once.
 pub(crate) fn handle_limit() -> u64 {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, getrlimit};
         getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
     }
-    // Windows has no limit that matters.
+    // Windows has no relevant limit.
     #[cfg(not(unix))]
     u64::MAX
 }

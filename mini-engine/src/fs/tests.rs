@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::disk::{FaultFs, MemFs};
 
-/// A file in memory that reads and writes at most this many bytes per call and is interrupted every other call.
+/// A file in memory that reads and writes at most `most` bytes per call and is interrupted in every other call.
 #[derive(Debug, Default)]
 struct Whimsical {
     most: usize,
@@ -80,7 +80,7 @@ fn a_file_that_accepts_nothing_is_an_error_not_a_loop() {
     assert_eq!(stubborn.read_exact_at(&mut [0], 0).expect_err("empty").kind(), ErrorKind::UnexpectedEof);
 }
 
-/// Checks the system's files, found by path, and in an open directory.
+/// Runs the check with the operating system's files, looked up by path, and in an open directory.
 fn for_std_fs(check: fn(&dyn FileSystem, &Path)) {
     check(&StdFs, tempfile::tempdir().expect("a directory").path());
     let dir = tempfile::tempdir().expect("a directory");
@@ -93,7 +93,7 @@ fn std_fs() -> Arc<dyn FileSystem> {
 
 #[test]
 fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
-    // Catches a lock that is per process (POSIX record locks), which would let one process open a database twice.
+    // Catches a lock that belongs to a process (POSIX record locks), which would let one process open a database twice.
     fn check(fs: &dyn FileSystem, dir: &Path) {
         let path = dir.join("LOCK");
         let held = fs.lock(&path).expect("free");
@@ -108,7 +108,7 @@ fn a_second_lock_in_the_same_process_would_block_until_the_first_is_dropped() {
 
 #[test]
 fn a_lock_that_another_process_holds_for_a_moment_is_tried_again_and_one_that_stays_is_refused() {
-    // Catches a writer that is refused because a process is just checking for a writer, and an endless wait.
+    // Catches a writer that is rejected because a process is just checking for a writer, and an endless wait.
     let try_lock = |held_at_first: u32| {
         let mut tries = 0;
         let locked = held_lock::tried_twice(|| {
@@ -136,12 +136,12 @@ fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
     let held = StdFs.lock(&path).expect("free");
     drop(held);
     assert_eq!(std::fs::read(&path).expect("read"), b"");
-    // The remaining id of a killed writer is not reported for readers.
+    // The remaining id of a killed writer is not reported as that of a reader.
     std::fs::write(&path, "123\n").expect("write");
     let reader = StdFs.lock_shared(&path).expect("free");
     assert_eq!(StdFs.lock_holder(&path), None);
     drop(reader);
-    // A process in another container may have the id of this one: then the id tells nothing.
+    // A process in another container may have the same id as this one: then the id is not reported.
     for (writer, told) in [(123, Some(123)), (std::process::id(), None)] {
         std::fs::write(&path, format!("{writer}\n")).expect("write");
         let held = std::fs::File::open(&path).expect("open");
@@ -152,8 +152,8 @@ fn a_lock_whose_file_is_removed_is_still_held_and_names_its_process() {
 
 #[test]
 fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
-    // Catches readers that exclude each other, a reader beside a writer, a lock that is freed when the first of two readers drops it, and a reader
-    // that creates the lock file.
+    // Catches readers that exclude each other, a reader and a writer at the same time, a lock that is released when the first of two readers drops
+    // it, and a reader that creates the lock file.
     fn check(fs: &dyn FileSystem, dir: &Path) {
         let path = dir.join("LOCK");
         let kind = |locked: Result<Box<dyn Send + Sync>>| locked.err().map(|error| error.kind());
@@ -176,7 +176,7 @@ fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
 
 #[test]
 fn a_file_system_without_shared_locks_lets_one_reader_in() {
-    // Catches a default that lets a reader in beside a writer, or that creates the lock file.
+    // Catches a default that admits a reader while there is a writer, or that creates the lock file.
     #[derive(Debug)]
     struct Plain(MemFs);
     impl FileSystem for Plain {
@@ -227,8 +227,7 @@ fn a_file_system_without_shared_locks_lets_one_reader_in() {
 
 #[test]
 fn file_systems_keep_the_traits_promises() {
-    // Catches a create that truncates an existing file, a read-only handle that writes, and a model that differs from
-    // the real one.
+    // Catches a create that truncates an existing file, a read-only handle that writes, and a simulated file system that differs from the real one.
     for_std_fs(promises);
     promises(&MemFs::default(), Path::new("/"));
 }
@@ -263,14 +262,14 @@ fn promises(fs: &dyn FileSystem, dir: &Path) {
     fs.remove(&replaced).expect("removed");
     assert_eq!(fs.open(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
     assert_eq!(fs.remove(&replaced).expect_err("gone").kind(), ErrorKind::NotFound);
-    // An open handle keeps its file.
+    // An open handle can still read its file.
     assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 5);
 }
 
 #[cfg(unix)]
 #[test]
 fn names_in_an_open_directory_stay_its_own_wherever_it_is_moved() {
-    // Catches files that go to what has the old name of a moved directory; and such a thing renamed to a checkpoint, or removed as a failed one.
+    // Catches files written to whatever has the old name of a moved directory; and that directory renamed to a checkpoint, or removed as failed.
     let dir = tempfile::tempdir().expect("a directory");
     let [new, moved, beside] = ["new", "moved", "beside"].map(|name| dir.path().join(name));
     let fs = in_open_directory(&std_fs(), dir.path()).expect("opened");
@@ -297,7 +296,7 @@ fn names_in_an_open_directory_stay_its_own_wherever_it_is_moved() {
         assert_eq!(refused.expect_err("another one").kind(), ErrorKind::NotFound);
     }
     assert!(new.is_dir());
-    // Once the name leads to it again, both are allowed.
+    // Once the name refers to the open directory again, the rename and the removal are allowed.
     std::fs::remove_dir(&new).expect("removed");
     fs.rename(&moved, &new).expect("moved back");
     fs.rename(&new, &moved).expect("moved");

@@ -1,24 +1,24 @@
-//! [`Batch`]: entries that a source decodes at once, so that a scan shows them without asking each layer for each of them.
+//! [`Batch`]: entries that a source decodes at once, so that a scan returns them without a call of each layer for each entry.
 //!
-//! The layers of a scan merge sources, hide versions and keep to bounds. In most stretches of a table there is nothing for them to do: the next
-//! entries are values, of keys with one version, and no other source has a key among them. The source that is in front fills a batch with the
-//! entries of such a stretch, all from one block, and the scan only counts through them. Where the stretch ends, the layers decide about one entry
-//! again. Passing many entries from layer to layer at once is the vectorised execution of MonetDB/X100 (Boncz, Zukowski and Nes 2005).
+//! The layers of a scan merge sources, hide versions and apply bounds. In most parts of a table there is nothing to do for them: the next entries are
+//! values of keys with one version, and no other source has a key between them. The source with the smallest key then fills a batch with the entries
+//! of such a part, all from one block, and the scan only steps through the batch. At the end of that part, the layers process single entries again.
+//! Passing many entries from layer to layer at once is known as vectorised execution, from MonetDB/X100 (Boncz, Zukowski and Nes 2005).
 //!
-//! B1: all entries of a batch are to be shown, as they are. Their keys are within the bound that was asked for, which no key of another source is;
-//! each is a value that does not expire, visible, and the newest version of its key in its source.
-//! B2: a source that has filled a batch is at its last entry in forward direction, and before its first one in backward direction. So it goes on
-//! after the batch as if it had stepped through it.
+//! B1: all entries of a batch are shown unchanged. Their keys are within the requested bound, and no key of another source is; each entry is a value
+//! that does not expire, is visible, and is the newest version of its key in its source.
+//! B2: a source that has filled a batch is at the last entry of the batch in forward direction, and before the first one in backward direction. So it
+//! continues after the batch as if it had stepped through the entries.
 
 use std::ops::{Bound, Range};
 
 use crate::types::{KeyPrefix, SeqNo, Slice, is_above, is_below};
 
-/// Bytes of a key that are copied at once. The next key overwrites those beyond its end.
+/// The number of bytes of a key that are copied at once. The next key overwrites the bytes beyond the key's end.
 const CHUNK: usize = 16;
-/// The number of entries in a batch, at most.
+/// The maximum number of entries in a batch.
 pub(crate) const MOST_ENTRIES: usize = 64;
-/// Bytes for keys in a new batch.
+/// The initial space for keys in a new batch, in bytes.
 const LEAST_ROOM: usize = 1 << 10;
 
 /// The direction of a scan.
@@ -31,26 +31,26 @@ pub(crate) enum Direction {
 /// The entries that a scan can show one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// The number of entries, at most.
+    /// The maximum number of entries.
     pub(crate) count: usize,
-    /// Only versions below this number.
+    /// Only versions with numbers below this one.
     pub(crate) below: SeqNo,
     /// Only keys within this bound: an upper one in forward direction, a lower one in backward direction.
     pub(crate) bound: Bound<&'a [u8]>,
 }
 
 impl<'a> Wanted<'a> {
-    /// As many versions below this number, within this bound, as the iterators think worth it.
+    /// All versions below this number and within this bound; the iterators choose how many of them are worthwhile.
     pub(crate) fn new(below: SeqNo, bound: Bound<&'a [u8]>) -> Self {
         Self { count: usize::MAX, below, bound }
     }
 
-    /// The same, for a source whose newest version is `newest`: if it has no newer ones than wanted, their numbers need not be read.
+    /// The same, for a source whose newest version is `newest`: if all of its versions are below the limit, their numbers need not be read.
     pub(crate) fn of_versions_to(self, newest: SeqNo) -> Self {
         Self { below: if newest < self.below { SeqNo::MAX } else { self.below }, ..self }
     }
 
-    /// The same, of a scan forward, with keys below this one.
+    /// The same, for a forward scan, with keys below this one.
     pub(crate) fn below(self, key: &'a [u8]) -> Self {
         let is_nearer = match self.bound {
             Bound::Unbounded => true,
@@ -59,7 +59,7 @@ impl<'a> Wanted<'a> {
         Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, ..self }
     }
 
-    /// The same, of a scan backward, with keys above this one.
+    /// The same, for a backward scan, with keys above this one.
     pub(crate) fn above(self, key: &'a [u8]) -> Self {
         let is_nearer = match self.bound {
             Bound::Unbounded => true,
@@ -71,30 +71,30 @@ impl<'a> Wanted<'a> {
 
 /// An entry to be added to a batch.
 pub(crate) struct Next<'a> {
-    /// The number of bytes of the last key with which its key begins.
+    /// The length of the prefix that this key shares with the previous key.
     pub(crate) shared: usize,
-    /// The number of further bytes, which come first in `rest`.
+    /// The number of further bytes of the key, which are the first ones of `rest`.
     pub(crate) unshared: usize,
     pub(crate) rest: &'a [u8],
-    /// The place of its value in the block.
+    /// The range of the entry's value in the block.
     pub(crate) value: Range<usize>,
-    /// Whether it is to be shown, unless its key is that of the entry before.
+    /// Whether the entry is to be shown, unless it has the key of the previous entry.
     pub(crate) is_plain: bool,
-    /// Whether its key may be that of the entry before.
+    /// Whether the entry may have the same key as the previous entry.
     pub(crate) may_repeat: bool,
 }
 
-/// Entries of one block in their order; one of them is the current one.
+/// Entries of one block in order; one of them is the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The key that the first one was read after, then the keys of the entries.
+    /// The key before the first entry, then the keys of the entries.
     keys: Keys,
     last_key: Place,
     entries: Vec<BatchEntry>,
     /// The contents of the block.
     block: Slice,
     at: usize,
-    /// In backward direction, entries before this one do not belong to the batch.
+    /// In backward direction, entries before this index do not belong to the batch.
     first: usize,
 }
 
@@ -104,7 +104,7 @@ struct BatchEntry {
     value: Place,
 }
 
-/// A range of bytes in a block or in a batch, which are shorter than 4 GiB.
+/// A range of bytes in a block or in a batch, both of which are shorter than 4 GiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     start: u32,
@@ -136,14 +136,14 @@ impl Batch {
         self.entries.get(self.at).and_then(|entry| self.block.get(entry.value.range())).unwrap_or_default()
     }
 
-    /// The current entry's value, as a view of the block.
+    /// The current entry's value, as a slice that shares the block.
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         self.entries.get(self.at).and_then(|entry| self.block.part(entry.value.range())).unwrap_or_default()
     }
 
-    /// The current entry without its `prefix`, if its key fits a chunk and its value is a view of a block in the cache. This is to be inlined whole:
-    /// each copy of slices that were just made waits for their parts to be stored.
+    /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share a block in the cache. This is to be inlined
+    /// completely: a copy of slices that were just made would have to wait until their fields are stored.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         let BatchEntry { key, value } = self.entries.get(self.at)?;
@@ -154,7 +154,7 @@ impl Batch {
         Some((key, self.block.part_to_share(value.start, value.end)?))
     }
 
-    /// Goes to the next entry; false at the last one.
+    /// Moves to the next entry; false at the last one.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
         let is_there = self.at + 1 < self.entries.len();
@@ -162,7 +162,7 @@ impl Batch {
         is_there
     }
 
-    /// Goes to the entry before; false at the first one.
+    /// Moves to the previous entry; false at the first one.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
         let is_there = self.at > self.first;
@@ -176,9 +176,9 @@ impl Batch {
     }
 }
 
-/// For sources, which fill it.
+/// For the sources, which fill batches.
 impl Batch {
-    /// Begins with the entry after `key` in a block with these `contents`; `share` makes a view of them.
+    /// Begins a batch after the entry with `key` in a block with these `contents`; `share` makes a slice that shares the contents.
     pub(crate) fn begin(&mut self, key: &[u8], contents: &[u8], share: impl FnOnce() -> Slice) {
         self.entries.clear();
         self.entries.reserve(MOST_ENTRIES);
@@ -196,7 +196,7 @@ impl Batch {
         self.entries.len()
     }
 
-    /// Adds up to `count` entries, as long as `next` finds one, which is given the length of the last key. In forward direction, ends before an entry
+    /// Adds up to `count` entries, as long as `next` returns one; `next` gets the length of the last key. In forward direction, stops before an entry
     /// that is not to be shown.
     #[inline(always)]
     pub(crate) fn extend<'a>(
@@ -206,7 +206,7 @@ impl Batch {
         mut next: impl FnMut(usize) -> Option<Next<'a>>,
     ) {
         let (mut start, mut end) = (self.last_key.start as usize, self.last_key.end as usize);
-        // As variables they stay in registers.
+        // As local variables they stay in registers.
         let (mut keys, mut entries) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.entries));
         for _ in 0..count {
             let Some(Next { shared, unshared, rest, value, is_plain, may_repeat }) = next(end - start) else { break };
@@ -214,7 +214,7 @@ impl Batch {
             if !is_plain || repeats {
                 match direction {
                     Direction::Forward => break,
-                    // The entry itself, and all before it.
+                    // Excludes the entry itself, and all before it.
                     Direction::Backward => self.first = entries.len() + 1,
                 }
             }
@@ -228,17 +228,17 @@ impl Batch {
         (self.keys, self.entries, self.last_key) = (keys, entries, Place::of(start..end));
     }
 
-    /// In backward direction: leaves out entries below `key`, and the first of the others, so that one of these comes before the batch.
+    /// In backward direction: excludes entries below `key`, and the first of the others, so that one at or above `key` precedes the batch.
     pub(crate) fn leave_out_below(&mut self, key: &[u8]) {
         self.first = self.first.max(1 + self.entries.partition_point(|entry| self.key_at(entry) < key));
     }
 
-    /// Key and value's place of entry `at`.
+    /// The key of entry `at`, and the range of its value.
     pub(crate) fn entry(&self, at: usize) -> Option<(&[u8], Range<usize>)> {
         self.entries.get(at).map(|entry| (self.key_at(entry), entry.value.range()))
     }
 
-    /// Ends a batch in forward direction: leaves out entries that are not within the bound, and goes to the first. Returns the index of the last.
+    /// Completes a batch in forward direction: excludes entries outside the bound, and moves to the first entry. Returns the index of the last entry.
     pub(crate) fn end_forward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
         let within = |entry: &BatchEntry| is_below(self.key_at(entry), bound);
         if !self.entries.last().is_some_and(within) {
@@ -248,8 +248,8 @@ impl Batch {
         self.entries.len().checked_sub(1)
     }
 
-    /// Ends a batch in backward direction in the same way, and goes to the last. The first entry is left out, since newer versions of its key may
-    /// come before it. Returns the index of the entry before the batch.
+    /// Completes a batch in backward direction in the same way, and moves to the last entry. The first entry is excluded, since newer versions of its
+    /// key may precede it. Returns the index of the entry before the batch.
     pub(crate) fn end_backward(&mut self, bound: Bound<&[u8]>) -> Option<usize> {
         let outside = |entry: &BatchEntry| !is_above(self.key_at(entry), bound);
         let first = self.first.max(1);
@@ -260,13 +260,13 @@ impl Batch {
     }
 }
 
-/// Keys one after the other, and room for more.
+/// Keys one after the other, with room for more.
 #[derive(Debug, Default)]
 struct Keys(Vec<u8>);
 
 impl Keys {
-    /// Adds a key of at most two chunks, if there is room. It has `shared` bytes of the last one, which is at `start..end`, and then the first
-    /// `unshared` bytes of `rest`; more than these are copied.
+    /// Adds a key of at most two chunks, if there is room. The key consists of `shared` bytes of the previous key, which is at `start..end`, and then
+    /// the first `unshared` bytes of `rest`; more bytes than these are copied.
     #[inline(always)]
     fn add_short(&mut self, (start, end): (usize, usize), shared: usize, (rest, unshared): (&[u8], usize)) -> bool {
         let Some(last) = self.0.get(start..).and_then(<[u8]>::first_chunk::<CHUNK>).copied() else { return false };

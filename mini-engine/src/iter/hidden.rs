@@ -1,30 +1,30 @@
 //! [`Hidden`]: the entries that range tombstones hide from a scan, looked up during the scan.
 //!
-//! Each source is searched for the span around the scan's key: the keys that are all covered by the same range tombstones of the source, or by none.
-//! It is searched again when the scan leaves its span, in either direction. So a scan pays only for the spans in which it finds entries, however many
-//! range tombstones there are.
+//! Each source is searched for the span around the scan's key: the adjacent keys that are all covered by the same range tombstones of the source, or
+//! by none. It is searched again when the scan leaves its span, in either direction. So the cost of a scan depends on the spans in which it finds
+//! entries, however many range tombstones there are.
 //!
 //! Every version of a key in a source is newer than its versions in later sources (V4), and a range tombstone is a version of each key that it
-//! covers. So keys that one source covers are completely hidden in all later sources: the scan need not step through them there.
+//! covers. So if one source covers a span of keys, they are completely hidden in all later sources: the scan need not step through them there.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::types::{RangeTombstones, SeqNo, Span};
 
-/// The number of hidden entries of one span that are stepped over before a seek past the others.
+/// The number of hidden entries of one span that are stepped over before a seek skips the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 /// The range tombstones of one source of a scan.
 pub(crate) trait RangeSource: Send + Sync {
-    /// The span around `key`: keys that the same range tombstones cover, and the newest of these that is not newer than `seqno`.
+    /// The span around `key`: the keys that the same range tombstones cover, and the newest of those tombstones with a number <= `seqno`.
     fn span(&mut self, key: &[u8], seqno: SeqNo) -> Result<Span>;
 }
 
 /// Range tombstones that are in memory.
 pub(crate) struct RangesInMemory {
     ranges: Arc<RangeTombstones>,
-    /// The place of the last key.
+    /// The position of the last key.
     near: usize,
 }
 
@@ -41,10 +41,10 @@ impl RangeSource for RangesInMemory {
 }
 
 struct Source {
-    /// The input of the merge that has its entries.
+    /// The input of the merge that has the entries of this source.
     child: usize,
     ranges: Box<dyn RangeSource>,
-    /// The last span that it returned.
+    /// The span that was found last.
     span: Option<Span>,
 }
 
@@ -54,17 +54,17 @@ pub(crate) struct Hidden {
     sources: Vec<Source>,
     /// The common span of all sources around the last key.
     span: Option<Span>,
-    /// Hidden entries that were found in it.
+    /// The number of hidden entries that were found in that span.
     found: u32,
 }
 
 impl Hidden {
-    /// Hides nothing.
+    /// A value that hides nothing.
     pub(crate) fn new(snapshot: SeqNo) -> Self {
         Self { snapshot, sources: Vec::new(), span: None, found: 0 }
     }
 
-    /// Adds the `ranges` of the source that is input `child` of the merge. Newer sources come first.
+    /// Adds the `ranges` of the source whose entries are input `child` of the merge. Newer sources come first.
     pub(crate) fn add(&mut self, child: usize, ranges: Box<dyn RangeSource>) {
         self.sources.push(Source { child, ranges, span: None });
     }
@@ -74,10 +74,10 @@ impl Hidden {
         self.sources.is_empty()
     }
 
-    /// Whether a version is hidden. Searches the sources whose spans do not contain its key.
+    /// Whether a version is hidden. Searches the sources whose last spans do not contain its key.
     ///
     /// # Errors
-    /// The errors of opening the table of the key, if it has range tombstones.
+    /// Errors: those of opening the table that contains the key, if it has range tombstones.
     pub(crate) fn hides(&mut self, key: &[u8], seqno: SeqNo) -> Result<bool> {
         if self.is_empty() {
             return Ok(false);
@@ -104,7 +104,7 @@ impl Hidden {
         Ok(())
     }
 
-    /// Keys around `key` that a newer source hides completely in input `child`; `None` while only a few entries were hidden there.
+    /// The span around `key` that a newer source hides completely in input `child`; `None` as long as only a few hidden entries were found in it.
     pub(crate) fn hidden_of(&self, child: usize, key: &[u8]) -> Option<&Span> {
         if self.found < STEPS_BEFORE_SEEK {
             return None;

@@ -1,12 +1,12 @@
 //! [`MergeIter`]: the sorted union of several entry iterators.
 //!
-//! The iterator is a binary heap of the children that are positioned on an entry; its top is the next entry in the current direction. In forward
-//! direction every child is at its first entry at or after the current one, in backward direction at its last entry at or before it. A change of
-//! direction moves every other child to its place by a seek, which stays right when a child (a memtable) has grown meanwhile. Entries with equal
-//! key and seqno come in the order of the children.
+//! The iterator is a binary heap of the children that are positioned on an entry; the top child has the next entry in the current direction. In
+//! forward direction every child is at its first entry at or after the current one, in backward direction at its last entry at or before it. A change
+//! of direction seeks every other child to its position, which stays correct if a child (a memtable) has grown meanwhile. Entries with equal key and
+//! seqno are returned in the order of the children.
 //!
-//! The heap keeps the first 8 bytes of each child's key as a number: most comparisons are of these, and read no child. A merge of
-//! one child compares nothing.
+//! The heap keeps the first 8 bytes of each child's key as a number: most comparisons use only these, and do not access the child. A merge of one
+//! child makes no comparisons.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -17,10 +17,10 @@ use crate::codec::head;
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
-/// A valid child's place in the order.
+/// The position of a valid child in the order.
 #[derive(Clone, Copy)]
 struct HeapItem {
-    /// The start of the child's key; not updated in a heap of one.
+    /// The first bytes of the child's key; not updated in a heap of one child.
     head: u64,
     child: usize,
 }
@@ -32,13 +32,13 @@ pub(crate) struct MergeIter<I> {
     heap: Vec<HeapItem>,
     direction: Direction,
     repeats: bool,
-    /// Entries in a row that came from the child that is at the top.
+    /// The number of consecutive entries from the child at the top.
     streak: usize,
 }
 
-/// Entries in a row of the same child after which it is to fill a batch: among entries that take turns, batches would be short.
+/// The number of consecutive entries from one child after which it fills a batch: if the children take turns, batches would be short.
 const STREAK_BEFORE_BATCH: usize = 4;
-/// The number of entries in a batch, which grows with the streak.
+/// The number of entries in a batch, which grows with the number of consecutive entries.
 const BATCH: RangeInclusive<usize> = 8..=MOST_ENTRIES;
 
 impl<I: EntryIter> MergeIter<I> {
@@ -49,7 +49,7 @@ impl<I: EntryIter> MergeIter<I> {
 
     #[inline]
     fn top(&self) -> &I {
-        // Callers may only use a valid iterator, whose heap is not empty.
+        // Callers must use only a valid iterator, whose heap is not empty.
         &self.children[self.heap[0].child]
     }
 
@@ -82,7 +82,7 @@ impl<I: EntryIter> MergeIter<I> {
         }
     }
 
-    /// Positions all children by `place`, then orders the valid ones.
+    /// Positions all children with `place`, then orders the valid ones.
     fn rebuild(&mut self, direction: Direction, mut place: impl FnMut(usize, &mut I) -> Result<()>) -> Result<()> {
         self.heap.clear();
         (self.direction, self.streak) = (direction, 0);
@@ -101,13 +101,13 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// The input of the current entry; the iterator must be valid.
+    /// The input that has the current entry; the iterator must be valid.
     pub(crate) fn child(&self) -> usize {
         self.heap[0].child
     }
 
-    /// In forward direction, skips the entries of the current entry's input before `place`; an empty `place` is after all keys. Then `repeats` of
-    /// the next entry is unknown.
+    /// In forward direction, skips the entries of the current entry's input before `place`; an empty `place` is after all keys. Afterwards `repeats`
+    /// of the next entry is unknown.
     pub(crate) fn skip_to(&mut self, place: &[u8]) -> Result<()> {
         if place.is_empty() { self.leave_out_rest() } else { self.advance(|child| child.seek(place, MAX_SEQNO)) }
     }
@@ -124,7 +124,7 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// Moves the top child on in `direction`, which all children already have.
+    /// Moves the top child in `direction`; all children must already have that direction.
     fn advance(&mut self, step: impl FnOnce(&mut I) -> Result<()>) -> Result<()> {
         let (is_alone, is_tied) = (self.heap.len() == 1, self.is_tied(1) || self.is_tied(2));
         let top = &mut self.heap[0];
@@ -140,14 +140,14 @@ impl<I: EntryIter> MergeIter<I> {
             return Ok(());
         }
         self.place_top();
-        // Another child that is now first was second before.
+        // If another child is first now, it was second before.
         let is_same = self.heap.first().is_some_and(|top| top.child == at);
         self.streak = if is_same { self.streak + 1 } else { 0 };
         self.repeats = if is_same { repeats } else { is_tied };
         Ok(())
     }
 
-    /// Moves the first of several children one entry on, if it can do so at once.
+    /// Moves the first of several children to its next entry, if that is possible without input or output.
     fn step_among(&mut self) -> Option<Stepped> {
         let is_tied = self.is_tied(1) || self.is_tied(2);
         let top = self.heap.first_mut()?;
@@ -167,7 +167,7 @@ impl<I: EntryIter> MergeIter<I> {
         Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
     }
 
-    /// Fills `batch` by `fill` from the top child, with keys that come before those of all others.
+    /// Lets `fill` fill `batch` from the top child, with keys that precede those of all other children.
     fn fill_from_top(
         &mut self,
         batch: &mut Batch,
@@ -203,7 +203,7 @@ impl<I: EntryIter> MergeIter<I> {
         }
     }
 
-    /// Gives the top child, which has moved, its place.
+    /// Restores the order of the heap after the top child has moved.
     fn place_top(&mut self) {
         if self.heap.len() > 1 || !self.top().valid() {
             let top = &mut self.heap[0];
@@ -217,21 +217,21 @@ impl<I: EntryIter> MergeIter<I> {
         }
     }
 
-    /// Whether the child at this place in the heap is at the key of the first.
+    /// Whether the child at this position in the heap has the same key as the first one.
     #[inline]
     fn is_tied(&self, place: usize) -> bool {
         let (Some(top), Some(other)) = (self.heap.first(), self.heap.get(place)) else { return false };
         top.head == other.head && self.children[top.child].key() == self.children[other.child].key()
     }
 
-    /// Turns round and moves one entry on in the new direction.
+    /// Changes the direction and moves to the next entry in the new direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         let current = self.heap[0].child;
         let (key, seqno) = (self.key().to_vec(), self.seqno());
         self.rebuild(direction, |index, child| {
-            // Among equal entries those of earlier children come first. So an equal entry of a later child is still to come in forward direction,
-            // and one of an earlier child in backward direction.
+            // Among equal entries those of earlier children come first. So in forward direction an equal entry of a later child still follows, and in
+            // backward direction one of an earlier child.
             let still_to_come = match direction {
                 Direction::Forward => index > current,
                 Direction::Backward => index < current,

@@ -1,7 +1,7 @@
 //! Iteration over entries: the trait that memtables and tables implement, and the iterators built on it.
 //!
-//! [`EntryIter`] is one sorted sequence of entries with all their versions; [`MergeIter`] is the sorted union of several; [`VisibleIter`] shows the
-//! part that a snapshot sees: the newest visible version of each key, without tombstones and without entries that range tombstones hide
+//! [`EntryIter`] is one sorted sequence of entries with all their versions, and [`MergeIter`] is the sorted union of several. [`VisibleIter`] shows
+//! only the entries that a snapshot sees: the newest visible version of each key, without tombstones and without entries that range tombstones hide
 //! ([`Hidden`]).
 
 mod batch;
@@ -17,11 +17,11 @@ pub(crate) use hidden::{Hidden, RangeSource, RangesInMemory};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::VisibleIter;
 
-/// One sorted sequence of entries: key ascending, within a key sequence number descending.
+/// One sorted sequence of entries: keys ascend, and within a key sequence numbers descend.
 ///
-/// An iterator is invalid at first; a seek positions it, or leaves it invalid if there is no such entry. `key`, `seqno`,
-/// `kind` and `value` are for valid iterators only: on others they return empty values or panic. `next` and
-/// `prev` do nothing on an invalid iterator. After an error the iterator is invalid.
+/// An iterator is invalid at first; a seek positions it, or leaves it invalid if there is no such entry. `key`, `seqno`, `kind` and `value` may be
+/// called on valid iterators only: otherwise they return empty values or panic. `next` and `prev` do nothing on an invalid iterator. After an error
+/// the iterator is invalid.
 pub(crate) trait EntryIter: Send {
     fn valid(&self) -> bool;
     fn key(&self) -> &[u8];
@@ -29,19 +29,19 @@ pub(crate) trait EntryIter: Send {
     fn kind(&self) -> Kind;
     /// The value; empty for a tombstone.
     fn value(&self) -> &[u8];
-    /// The value, kept alive beyond the iterator: a copy, unless the source can share it.
+    /// The value, which outlives the iterator: a copy, unless the source can share it.
     fn value_slice(&self) -> Slice {
         Slice::from(self.value())
     }
     fn seek_to_first(&mut self) -> Result<()>;
     fn seek_to_last(&mut self) -> Result<()>;
-    /// Goes to the first entry at or after `(key, seqno)`: the newest version of `key` that is not newer than
-    /// `seqno`, or else the first entry of a later key.
+    /// Moves to the first entry at or after `(key, seqno)`: the newest version of `key` with a number <= `seqno`, or otherwise the first entry of a
+    /// later key.
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
-    /// Goes to the last entry at or before `(key, seqno)`: the oldest version of `key` that is not older than
-    /// `seqno`, or else the last entry of an earlier key.
+    /// Moves to the last entry at or before `(key, seqno)`: the oldest version of `key` with a number >= `seqno`, or otherwise the last entry of an
+    /// earlier key.
     fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Result<()>;
-    /// Goes to the first entry of a key after `key`.
+    /// Moves to the first entry of a key after `key`.
     fn seek_past(&mut self, key: &[u8]) -> Result<()> {
         self.seek(key, 0)?;
         while self.valid() && self.key() == key {
@@ -49,7 +49,7 @@ pub(crate) trait EntryIter: Send {
         }
         Ok(())
     }
-    /// Goes to the last entry of a key before `key`.
+    /// Moves to the last entry of a key before `key`.
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.seek_for_prev(key, MAX_SEQNO)?;
         while self.valid() && self.key() == key {
@@ -59,31 +59,31 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` came here from an entry with the same key: an iterator that decodes keys knows this without a comparison.
-    /// Means nothing after other moves.
+    /// Whether `next` moved here from an entry with the same key: an iterator that decodes keys knows this without a comparison. The result is
+    /// undefined after other moves.
     fn repeats(&self) -> bool;
-    /// Like `next` on a valid iterator, if that only has to decode bytes in memory. After `None` the iterator has not moved, or is past the last
-    /// entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short enough
-    /// to be one function.
+    /// Like `next` on a valid iterator, if that only needs to decode bytes in memory. If it returns `None`, the iterator has not moved, or is past
+    /// the last entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short
+    /// enough for one function.
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         None
     }
-    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that only has to decode bytes in memory, and moves to the
+    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that only needs to decode bytes in memory, and moves to the
     /// last of them (B2). Returns false, and does not move, if there are none.
     #[inline]
     fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
-    /// Fills `batch` with the current entry and those before it that are `wanted`, however many the source decodes together, and moves to the one
-    /// before them. False, and no move, if there are none.
+    /// Fills `batch` with the current entry and those before it that are `wanted`, as many as the source decodes together, and moves to the entry
+    /// before them. Returns false, and does not move, if there are no wanted entries.
     #[inline]
     fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
 }
 
-/// The facts that a scan needs about an entry.
+/// The information that a scan needs about an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stepped {
     pub(crate) seqno: SeqNo,
@@ -147,7 +147,7 @@ macro_rules! impl_entry_iter {
 
 pub(crate) use impl_entry_iter;
 
-/// Forwards to the iterator in a field, an `Option`; without one, the [`EntryIter`] is invalid.
+/// Forwards all calls to the iterator in a field of type `Option`; if it is `None`, the [`EntryIter`] is invalid.
 macro_rules! show_entry_of {
     ($field:ident: $inner:ident) => {
         #[inline]

@@ -20,7 +20,7 @@ pub(crate) struct Entry {
     pub(crate) value: Vec<u8>,
 }
 
-/// Entries in order, walked by index.
+/// Entries in order, addressed by index.
 #[derive(Clone, Debug)]
 pub(crate) struct SortedVec {
     entries: Vec<Entry>,
@@ -86,7 +86,7 @@ impl EntryIter for SortedVec {
         before.is_some_and(|before| self.entries[before].key == self.key())
     }
     fn step(&mut self) -> Option<Stepped> {
-        // Like blocks of two entries: every second step must use `next`. At the end both are possible.
+        // As with blocks of two entries, every second step must use `next`. At the end both calls are possible.
         let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1)?;
         self.at = (next < self.entries.len()).then_some(next);
         self.at?;
@@ -116,7 +116,7 @@ impl SortedVec {
     }
 }
 
-/// Fills `batch` with `entries`, which come after the key `before`.
+/// Fills `batch` with `entries`, which follow the key `before`.
 fn put(batch: &mut Batch, (before, direction): (&[u8], Direction), entries: &[Entry], wanted: &Wanted<'_>) {
     let block: Vec<u8> = entries.iter().flat_map(|entry| entry.value.iter().copied()).collect();
     batch.begin(before, &block, || Slice::from(&*block));
@@ -162,7 +162,7 @@ pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..60)
 }
 
-/// Entries with several versions a key, no two alike in key and seqno. Some expire at an instant up to 3.
+/// Entries with several versions of a key; no two have the same key and seqno. Some expire at an instant up to 3.
 pub(crate) fn entries(max: usize) -> impl Strategy<Value = Vec<Entry>> {
     let value = || prop::collection::vec(any::<u8>(), 0..20);
     let kinds = prop_oneof![
@@ -197,7 +197,7 @@ pub(crate) fn current(iter: &dyn EntryIter) -> Option<Entry> {
     })
 }
 
-/// Makes the same calls on both and compares their positions after each.
+/// Makes the same calls on `subject` and `model`, and compares their positions after each.
 pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, moves: &[Move]) {
     for (i, step) in moves.iter().enumerate() {
         apply(subject, step).expect("no error injected");
@@ -226,7 +226,7 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
     }
 }
 
-/// Fills batches in the direction of the last move, and compares their entries, and where they lead, with the model.
+/// Fills batches in the direction of the last move, and compares their entries and the resulting position with the model.
 fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward: bool) {
     // Some versions are too new, and some keys beyond the bound.
     let middle = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone()).unwrap_or_default();
@@ -265,7 +265,7 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
     }
 }
 
-/// An iterator whose moves are counted, seeks and steps alike; those after the first `most` fail.
+/// An iterator that counts its moves, both seeks and steps; moves after the first `most` fail.
 pub(crate) struct Watched<I> {
     inner: I,
     moves: Arc<AtomicUsize>,
@@ -331,10 +331,10 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     }
 }
 
-/// The number of the last of [`many_versions`].
+/// The greatest number in [`many_versions`].
 const NEWEST: SeqNo = 10_000;
 
-/// Three keys, of which the middle one was overwritten often and the others were not.
+/// Three keys, of which only the middle one was overwritten, often.
 pub(crate) fn many_versions() -> Vec<Entry> {
     let key = |seqno| match seqno {
         1 => b"a",
@@ -346,7 +346,7 @@ pub(crate) fn many_versions() -> Vec<Entry> {
     (1..=NEWEST).map(entry).collect()
 }
 
-/// Reads sources that together hold [`many_versions`], at snapshots of every age and in both directions: the results are right, and take few moves.
+/// Reads sources that together contain [`many_versions`], at all snapshots and in both directions, and checks the results and the number of moves.
 pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
     for snapshot in [1, 2, 20, NEWEST / 2, NEWEST - 20, NEWEST - 1, NEWEST] {
         let expected: Vec<(&[u8], SeqNo)> = [(&b"a"[..], 1), (b"b", snapshot.min(NEWEST - 1)), (b"c", NEWEST)]

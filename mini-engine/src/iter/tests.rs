@@ -23,8 +23,8 @@ fn split(all: &[Entry], parts: &[usize], n: usize) -> Vec<SortedVec> {
     (0..n).map(part).collect()
 }
 
-/// The entries that a snapshot sees, and when they expire: the newest version of each key that is not newer than it, without tombstones, covered
-/// entries and those that have expired by the instant.
+/// The entries that a snapshot sees, and when they expire: the newest version of each key with a number <= the snapshot's, without tombstones,
+/// covered entries and those that have expired by the instant.
 fn visible(
     all: &[Entry],
     ranges: &RangeTombstones,
@@ -74,14 +74,14 @@ proptest! {
     fn a_merge_is_the_sorted_union_in_both_directions(
         all in entries(60), parts in prop::collection::vec(0usize..5, 1..20), n in 1usize..6, moves in moves(),
     ) {
-        // Catches an entry lost, repeated or out of order, in particular where the direction changes.
+        // Catches an entry that is lost, repeated or out of order, in particular where the direction changes.
         let mut merge = MergeIter::new(split(&all, &parts, n));
         assert_same(&mut merge, &mut SortedVec::new(all), &moves);
     }
 
     #[test]
     fn equal_entries_of_several_inputs_come_in_the_order_of_the_inputs(all in entries(12), moves in moves()) {
-        // Catches a change of direction that skips or repeats a twin.
+        // Catches a change of direction that skips or repeats an equal entry of another input.
         let tagged = |tag: u8| {
             let mut own = all.clone();
             own.iter_mut().for_each(|entry| entry.value = vec![tag]);
@@ -100,15 +100,15 @@ proptest! {
         all in entries(250), ranges in prop::collection::vec((keys(), keys(), 0u64..50), 0..5), is_crowded in any::<bool>(),
         snapshot in 0u64..55, instant in 0u64..4, lower in bounds(), upper in bounds(), moves in moves(), mut cuts in [0u64..50, 0u64..50],
     ) {
-        // Catches a hidden version that is shown, a deleted key that is returned, a bound that is overstepped, a duplicate key after a turn, and a
-        // seek past hidden entries that also skips visible ones: many versions of a key, or many keys that a range tombstone covers; an entry that
-        // is shown from its instant on, an older version of it instead, and a value that begins with the instant.
+        // Catches a hidden version that is shown, a deleted key that is returned, a bound that is exceeded, a duplicate key after a turn, and a seek
+        // past hidden entries (many versions of a key, or many keys that a range tombstone covers) that also skips visible ones. Also catches an
+        // entry that is shown from its instant on, an older version of it shown instead, and a value that begins with the instant.
         let all: Vec<Entry> = if is_crowded { crowd(all) } else { all };
         let ranges = ranges.into_iter().map(|(start, end, seqno)| RangeTombstone { start: start.into(), end: end.into(), seqno });
         let ranges = RangeTombstones::new(ranges);
         let mut seen = visible(&all, &ranges, (snapshot, instant));
         seen.retain(|key, _| within(key, &lower, &upper));
-        // Each source holds newer versions than the next one.
+        // Each source contains newer versions than the next one.
         cuts.sort_unstable();
         let source = |seqno: SeqNo| cuts.iter().filter(|cut| seqno < **cut).count();
         let part = |n: usize| SortedVec::new(all.iter().filter(|entry| source(entry.seqno) == n).cloned().collect());
@@ -165,14 +165,14 @@ fn a_key_with_more_versions_than_are_stepped_over_is_left_behind_whole() {
 
 #[test]
 fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
-    // Catches a read that steps through all versions of a key: a reverse one, or one that is older than most of them.
+    // Catches a read that steps through all versions of a key: a backward read, or one at a number older than most of them.
     let all = many_versions();
     for sources in [1, 2, 5] {
         assert_few_moves(|| split(&all, &[0, 3, 1, 4, 2], sources));
     }
 }
 
-/// Counts its lookups.
+/// Range tombstones whose lookups are counted.
 struct CountedRanges(RangesInMemory, Arc<AtomicUsize>);
 
 impl RangeSource for CountedRanges {
@@ -182,8 +182,8 @@ impl RangeSource for CountedRanges {
     }
 }
 
-/// Has many keys in the older of two sources, and range tombstones in the newer one. Reads ten keys in a direction, and returns the number of moves
-/// and of range tombstone lookups.
+/// Creates many keys in the older of two sources, and range tombstones in the newer one. Reads ten keys in one direction, and returns the number of
+/// moves and of range tombstone lookups.
 fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (Vec<u32>, usize, usize) {
     let (moves, lookups) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let entry = |key: u32| Entry { key: key.to_be_bytes().into(), seqno: 1, kind: Kind::Value, value: Vec::new() };
@@ -209,7 +209,7 @@ fn read_ten(is_forward: bool, ranges: impl IntoIterator<Item = (u32, u32)>) -> (
 
 #[test]
 fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
-    // Catches range tombstones that are collected for a scan that never reaches them, and one that is looked up again for each key beside it.
+    // Catches range tombstones that are collected although the scan never reaches them, and one that is looked up again for each key next to it.
     for (is_forward, first) in [(true, 0), (false, 199_990)] {
         let keys = (0..10).map(|n: u32| if is_forward { 10 * n } else { first - 10 * n }).collect::<Vec<_>>();
         let (_, plain, _) = read_ten(is_forward, []);
@@ -217,7 +217,7 @@ fn a_scan_looks_up_the_range_tombstones_around_its_keys_only() {
         let (shown, moves, lookups) = read_ten(is_forward, between);
         assert_eq!((&shown, moves), (&keys, plain));
         assert!(lookups <= 11, "{lookups} lookups");
-        // All of them are on the other side of the keys that are read.
+        // All range tombstones are on the other side of the keys that are read.
         let beside = (0..100_000).map(|n| if is_forward { 100_001 + 2 * n } else { 2 * n }).map(|at| (at, at + 1));
         let beside = beside.filter(|(at, _)| is_forward || *at < 199_000);
         let (shown, moves, lookups) = read_ten(is_forward, beside);
@@ -234,7 +234,7 @@ fn what_newer_sources_hide_is_left_out_by_a_seek() {
         let (shown, moves, lookups) = read_ten(is_forward, [hidden]);
         assert_eq!(shown, keys);
         assert!(moves < 60 && lookups <= 2, "{moves} moves, {lookups} lookups");
-        // From one range to the next, and to the end of all.
+        // The ranges are adjacent and extend to the end of all keys.
         let hidden = (0..4).map(|n| (50_000 * n, 50_000 * (n + 1)));
         let (shown, moves, lookups) = read_ten(is_forward, hidden);
         assert_eq!(shown, [0; 0]);
@@ -244,7 +244,7 @@ fn what_newer_sources_hide_is_left_out_by_a_seek() {
 
 #[test]
 fn an_error_of_an_input_surfaces_and_leaves_the_iterator_invalid() {
-    // Catches an unreadable input that is taken for one that has ended: its keys would silently be missing.
+    // Catches an unreadable input that is treated as one that has ended: its keys would silently be missing.
     let entry = |key: u8| Entry { key: vec![key], seqno: 1, kind: Kind::Value, value: vec![key] };
     for forward in [true, false] {
         for calls_left in 0..6 {

@@ -1,13 +1,13 @@
 //! [`VisibleIter`]: the entries of a sequence that a snapshot sees, within bounds, in both directions.
 //!
-//! In forward direction the inner iterator is at the shown entry. In backward direction the versions of a key come oldest first, so the newest
-//! visible one is known only when the inner iterator has left it: the shown entry is kept here, and the inner iterator is somewhere before it.
+//! In forward direction the inner iterator is at the shown entry. In backward direction the versions of a key are found oldest first, so the newest
+//! visible one is known only after the inner iterator has left the key. The shown entry is then kept here, and the inner iterator is before it.
 //!
-//! A key may have any number of versions that are not shown, because they are too new or too old. After [`STEPS_BEFORE_SEEK`] of them the iterator
-//! seeks to the next place, in either direction.
+//! A key may have any number of versions that are not shown, because they are too new or too old. After stepping over [`STEPS_BEFORE_SEEK`] of them,
+//! the iterator seeks to the next position, in either direction.
 //!
-//! A caller may know that there is nothing for a while. So after a number of keys in a row without a value, which it chooses, a move pauses: before
-//! the first key that it has not looked at. The caller resumes it there or at another place.
+//! A caller may know ranges of keys without values. So after a number of consecutive keys without a value, which the caller chooses, a move pauses
+//! before the next key that it has not examined. The caller resumes the move there or at another position.
 //!
 //! Entries that range tombstones hide are skipped ([`Hidden`]). If a version of a key is hidden, so are all older ones.
 
@@ -19,18 +19,18 @@ use crate::types::{
     EXPIRY_LEN, KeyPrefix, Kind, MAX_SEQNO, Millis, SeqNo, Slice, is_above, is_below, shown, shown_slice, split_expiry,
 };
 
-/// The number of versions of one key that are stepped over before a seek past the others.
+/// The number of versions of one key that are stepped over before a seek skips the others.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 enum State {
     Invalid,
-    /// The inner iterator is at a key that was not looked at, between the bounds, and all keys up to there have no value. Not valid either.
+    /// In this state, too, the iterator is not valid. This is not valid either.
     Paused,
     /// The inner iterator is at the shown entry.
     Forward,
-    /// The same, and the entry expires.
+    /// Like `Forward`, and the entry expires.
     Expiring,
-    /// The shown entry is kept; the inner iterator is before all visible versions of its key.
+    /// The shown entry is kept here; the inner iterator is before all visible versions of its key.
     Backward,
     /// The shown entry is the current one of the batch, which the inner iterator has filled in this direction.
     Batch(Direction),
@@ -40,17 +40,17 @@ enum State {
 pub(crate) struct VisibleIter<I> {
     inner: MergeIter<I>,
     snapshot: SeqNo,
-    /// The instant by which entries have expired.
+    /// The instant at which expiry is judged.
     instant: Millis,
     hidden: Hidden,
-    /// Versions below this number are shown without a look at the range tombstones: one more than the snapshot's number if there are none,
-    /// otherwise 0.
+    /// Versions below this number are shown without a lookup of range tombstones: it is one more than the snapshot's number if there are no range
+    /// tombstones, otherwise 0.
     shown_below: SeqNo,
     lower: Bound<Slice>,
     upper: Bound<Slice>,
     state: State,
     batch: Batch,
-    /// Backward: the shown entry.
+    /// The shown entry in backward direction.
     key: Vec<u8>,
     value: Slice,
     expiry: Option<Millis>,
@@ -59,8 +59,8 @@ pub(crate) struct VisibleIter<I> {
 }
 
 impl<I: EntryIter> VisibleIter<I> {
-    /// The entries of `inner` between the bounds that a snapshot at `snapshot` sees. Inverted bounds are empty. Invalid
-    /// until the first seek.
+    /// The entries of `inner` between the bounds that are visible at `snapshot`. Inverted bounds are empty. The iterator is invalid until the first
+    /// seek.
     pub(crate) fn new(inner: MergeIter<I>, snapshot: SeqNo, lower: Bound<Slice>, upper: Bound<Slice>) -> Self {
         let (hidden, shown_below) = (Hidden::new(snapshot), snapshot.saturating_add(1));
         let (state, batch, key, value) = (State::Invalid, Batch::default(), Vec::new(), Slice::default());
@@ -82,17 +82,17 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// The same as of `instant`: without the entries that have expired by then.
+    /// The same at `instant`: without the entries that have expired by then.
     pub(crate) fn at(self, instant: Millis) -> Self {
         Self { instant, ..self }
     }
 
-    /// The same, and moves pause after this number of keys without a value.
+    /// The same, but moves pause after this number of keys without a value.
     pub(crate) fn pausing_after(self, pause_after: u32) -> Self {
         Self { pause_after, ..self }
     }
 
-    /// The same without the entries that `hidden` hides from the snapshot.
+    /// The same without the entries that `hidden` hides.
     pub(crate) fn hiding(self, hidden: Hidden) -> Self {
         let shown_below = if hidden.is_empty() { self.shown_below } else { 0 };
         Self { hidden, shown_below, ..self }
@@ -109,8 +109,8 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Paused).then(|| self.inner.key())
     }
 
-    /// Goes on with a move that has paused: from `place` on, if that is given, which is a place from which on a move forward goes on and before which a
-    /// move backward does. Pauses again after `pause_after` keys, this time.
+    /// Continues a move that has paused. If `place` is given, a forward move continues at that position, and a backward move before it. This time the
+    /// move pauses again after `pause_after` keys.
     #[cold]
     pub(crate) fn resume(&mut self, direction: Direction, place: Option<&[u8]>, pause_after: u32) -> Result<()> {
         self.state = State::Invalid;
@@ -151,7 +151,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// Like `value`, but alive beyond the iterator.
+    /// Like `value`, but the result outlives the iterator.
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         match &self.state {
@@ -168,7 +168,7 @@ impl<I: EntryIter> VisibleIter<I> {
         match self.state {
             State::Expiring => Some(split_expiry(self.inner.value()).0),
             State::Backward => self.expiry,
-            // A batch has none that do (B1).
+            // Entries in a batch never expire (B1).
             State::Batch(_) | State::Forward | State::Invalid | State::Paused => None,
         }
     }
@@ -193,7 +193,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
-    /// Goes to the first shown key at or after `key`.
+    /// Moves to the first shown key at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         if !self.above_lower(key) {
             return self.seek_to_first();
@@ -203,7 +203,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_next()
     }
 
-    /// Goes to the last shown key at or before `key`.
+    /// Moves to the last shown key at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
         if !self.below_upper(key) {
             return self.seek_to_last();
@@ -213,7 +213,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
-    /// Goes to the next entry if the batch has it. Otherwise does nothing: then `next` goes there.
+    /// Moves to the next entry if it is in the batch. Otherwise does nothing, and `next` has to be called.
     #[inline]
     pub(crate) fn next_in_batch(&mut self) -> bool {
         matches!(self.state, State::Batch(Direction::Forward)) && self.batch.next()
@@ -225,7 +225,7 @@ impl<I: EntryIter> VisibleIter<I> {
         matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
     }
 
-    /// The shown entry without its `prefix`, if it is in the batch, and short.
+    /// The shown entry, with its key without `prefix`, if the entry is short and in the batch.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         if matches!(self.state, State::Batch(_)) { self.batch.short_entry(prefix) } else { None }
@@ -242,7 +242,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// Shows the next entry in forward direction, in which the inner iterator is at the shown one.
+    /// Shows the next entry in forward direction; the inner iterator must be at the shown one.
     fn next_of_inner(&mut self) -> Result<()> {
         let wanted = Wanted::new(self.shown_below, self.upper.as_ref().map(|upper| &**upper));
         if self.shown_below > 0 && self.inner.fill(&mut self.batch, &wanted) {
@@ -260,7 +260,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_next_after(stepped)
     }
 
-    /// Continues after a step that has led to no shown entry, or after no step.
+    /// Continues after a step that has not reached a shown entry, or without a step.
     fn show_next_after(&mut self, stepped: Option<Stepped>) -> Result<()> {
         self.state = State::Invalid;
         if stepped.is_none_or(|stepped| stepped.repeats) {
@@ -269,7 +269,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_next()
     }
 
-    /// Shows the next entry; the shown one was found in backward direction.
+    /// Shows the next entry after a change of direction: the shown one was found in backward direction.
     #[cold]
     fn turn_forward(&mut self) -> Result<()> {
         self.keep_key();
@@ -289,7 +289,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// Shows the next entry in backward direction, in which the inner iterator is before the shown one.
+    /// Shows the next entry in backward direction; the inner iterator must be before the shown one.
     fn prev_of_inner(&mut self) -> Result<()> {
         let wanted = Wanted::new(self.shown_below, self.lower.as_ref().map(|lower| &**lower));
         if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
@@ -300,7 +300,7 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
-    /// Shows the entry before; the shown one was found in forward direction.
+    /// Shows the previous entry after a change of direction: the shown one was found in forward direction.
     #[cold]
     fn turn_backward(&mut self) -> Result<()> {
         self.keep_key();
@@ -349,7 +349,7 @@ impl<I: EntryIter> VisibleIter<I> {
         }
     }
 
-    /// Moves the inner iterator past those versions of its current key that are too new for the snapshot; these come first.
+    /// Moves the inner iterator past the versions of its current key that are too new for the snapshot; these come first.
     fn skip_newer(&mut self) -> Result<()> {
         for _ in 0..STEPS_BEFORE_SEEK {
             self.inner.next()?;
@@ -405,7 +405,7 @@ impl<I: EntryIter> VisibleIter<I> {
         Ok(())
     }
 
-    /// The newest version of the kept key that the snapshot sees. Moves the inner iterator from the oldest one to before all of them.
+    /// Returns the newest version of the kept key that the snapshot sees. Moves the inner iterator from the oldest version to before all of them.
     fn take_newest(&mut self) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let mut newest = None;
         for _ in 0..STEPS_BEFORE_SEEK {
@@ -427,7 +427,7 @@ impl<I: EntryIter> VisibleIter<I> {
         (inner.seqno() <= self.snapshot).then(|| (inner.kind(), inner.seqno(), inner.value_slice()))
     }
 
-    /// Keeps the shown key while the inner iterator moves.
+    /// Keeps a copy of the shown key while the inner iterator moves.
     fn keep_key(&mut self) {
         match self.state {
             State::Batch(_) => {

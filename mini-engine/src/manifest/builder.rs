@@ -1,8 +1,8 @@
-//! [`VersionBuilder`]: makes a version out of another one and any number of edits.
+//! [`VersionBuilder`]: builds a version from another one and any number of edits.
 //!
-//! A manifest of many edits is loaded by one builder: each edit costs in proportion to its changes, and the tables are ordered and checked once, at
-//! the end (LevelDB's `VersionSet::Builder`). Runs that no edit changes are shared with the previous version, so that a flush costs the same among
-//! any number of tables.
+//! A manifest of many edits is loaded by one builder: each edit costs time in proportion to its changes, and the tables are sorted and checked once,
+//! at the end (LevelDB's `VersionSet::Builder`). Runs that no edit changes are shared with the previous version, so that the cost of a flush does not
+//! depend on the number of tables.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,13 +13,13 @@ use crate::table::TableMeta;
 /// The changes to a level.
 #[derive(Debug, Default)]
 struct LevelChanges {
-    /// The tables of the base that are gone.
+    /// The tables of the base version that were removed.
     removed: HashSet<u64>,
     /// New tables by their number, each with the number of its run.
     added: HashMap<u64, (u64, TableMeta)>,
 }
 
-/// A version in the making.
+/// A version that is being built.
 #[derive(Debug)]
 pub(super) struct VersionBuilder<'a> {
     base: &'a Version,
@@ -30,7 +30,7 @@ pub(super) struct VersionBuilder<'a> {
 }
 
 impl Version {
-    /// The version after `edit`, or a description of the fault in the edit. O(runs + tables of the runs that it changes).
+    /// The version that results from `edit`, or a description of the fault in the edit. O(runs + tables of the changed runs).
     pub(crate) fn apply(&self, edit: &VersionEdit) -> Result<Version, String> {
         let mut builder = VersionBuilder::new(self);
         builder.apply(edit)?;
@@ -70,7 +70,7 @@ impl<'a> VersionBuilder<'a> {
         Ok(())
     }
 
-    /// The version after all edits, or a description of the fault in the order of its tables (V2, V3).
+    /// The version that results from all edits, or a description of the fault in the order of its tables (V2, V3).
     pub(super) fn build(self) -> Result<Version, String> {
         let mut levels = self.base.levels.clone();
         let deepest = self.changed.keys().next_back().map_or(0, |level| level + 1);
@@ -101,7 +101,7 @@ impl<'a> VersionBuilder<'a> {
         Ok(())
     }
 
-    /// Whether the level had the table.
+    /// Removes the table; returns whether the level had it.
     fn remove(&mut self, level: usize, number: u64) -> bool {
         let is_of_base = self.base.runs(level).iter().any(|run| run.has(number));
         let Some(changes) = (level < MAX_LEVELS).then(|| self.changed.entry(level).or_default()) else { return false };
@@ -119,11 +119,11 @@ impl<'a> VersionBuilder<'a> {
     }
 }
 
-/// The runs of `level` after the changes, newest first. Those without changes are the ones of `before`.
+/// The runs of `level` after the changes, newest first. Unchanged runs are shared with `before`.
 fn runs_after(level: usize, before: &[Run], changes: LevelChanges) -> Result<Vec<Run>, String> {
     let LevelChanges { removed, added } = changes;
     added.values().try_for_each(|(_, table)| check_limits(table))?;
-    // On level 0 a table is a run, and joins none.
+    // On level 0 each table is a run of its own.
     let joined: HashSet<u64> = added.values().map(|(id, _)| *id).filter(|_| level > 0).collect();
     let is_changed = |run: &Run| joined.contains(&run.id()) || removed.iter().any(|number| run.has(*number));
     let (changed, mut runs): (Vec<Run>, Vec<Run>) = before.iter().cloned().partition(is_changed);
@@ -144,7 +144,7 @@ fn runs_after(level: usize, before: &[Run], changes: LevelChanges) -> Result<Vec
     Ok(runs)
 }
 
-/// Checks that the limits of a table are in order.
+/// Checks that the bounds of a table are in order.
 fn check_limits(table: &TableMeta) -> Result<(), String> {
     match table.smallest > table.largest || table.min_seqno > table.max_seqno {
         true => Err(format!("table {} has its limits in the wrong order", table.number)),

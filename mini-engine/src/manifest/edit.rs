@@ -38,8 +38,7 @@ const EXPIRING: u8 = 2;
 /// Encodes `edit`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a number or key that [`decode`] refuses: an edit that cannot be read back would make the whole manifest
-/// unreadable.
+/// [`Error::InvalidArgument`] for a number or key that [`decode`] rejects: an edit that cannot be decoded would make the whole manifest unreadable.
 pub(crate) fn encode(edit: &VersionEdit) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let numbers = [
@@ -101,14 +100,14 @@ fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
     let numbers = [number, size, entries, tombstones, range_tombstones, min_seqno, max_seqno];
     let narrowed = if table.narrowed { NARROWED } else { 0 };
     let expiring = if table.expiring.count() > 0 { EXPIRING } else { 0 };
-    // This byte is in the place of a tag.
+    // This byte takes the place of the tag that other fields have.
     put(out, narrowed | expiring, numbers);
     put_prefixed(out, &table.smallest);
     put_prefixed(out, &table.largest);
     table.expiring.encode(out);
 }
 
-/// Decodes an edit. The bytes come from disk: any of them may be wrong.
+/// Decodes an edit. The bytes come from disk: any of them may be damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut edit = VersionEdit::default();
@@ -200,7 +199,7 @@ fn run_id(reader: &mut Reader<'_>, what: &'static str) -> Result<RunId, Malforme
     Ok(RunId { level: level(reader)?, run: number(reader, what)? })
 }
 
-/// Sizes and counts have no more use for the highest bit than file numbers have.
+/// Sizes and counts are limited to 63 bits, like file numbers.
 fn number(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, Malformed> {
     up_to(MAX_FILE_NUMBER, reader, what)
 }
@@ -290,7 +289,7 @@ mod tests {
 
     #[test]
     fn edits_round_trip() {
-        // Catches a field written and read in a different order or width.
+        // Catches a field that is written and read in a different order or width.
         for edit in [VersionEdit::default(), edit()] {
             assert_eq!(decode(&encode(&edit).unwrap()), Ok(edit));
         }
@@ -370,7 +369,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            // Catches unchecked lengths: what decodes must encode to something that decodes to the same.
+            // Catches unchecked lengths: an edit that decodes must encode to bytes that decode to the same edit.
             if let Ok(edit) = decode(&bytes) {
                 prop_assert_eq!(decode(&encode(&edit).unwrap()), Ok(edit));
             }

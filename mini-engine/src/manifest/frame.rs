@@ -1,9 +1,9 @@
 //! The file format of a manifest: a header, then one frame for each edit.
 //!
-//! Every checksum is seeded with the manifest's number and the frame's offset, so that a frame of another manifest or another place does not pass.
-//! Frames start at multiples of 8, and the length in a frame's header has its own checksum. So after an invalid frame, the rest of the file can be
-//! searched for a valid one. If there is one, the invalid frame was complete once (an edit is synced before the next is written), so it is damage
-//! and not a tear.
+//! Every checksum is seeded with the manifest's number and the frame's offset, so that a frame of another manifest or at another offset does not
+//! pass. Frames start at multiples of 8, and the length in a frame's header has its own checksum. So after an invalid frame, the rest of the file can
+//! be searched for a valid one. If there is one, the invalid frame was complete before (an edit is synced before the next is written), so it is
+//! damaged and not torn.
 
 use std::path::Path;
 
@@ -11,25 +11,25 @@ use crate::codec::{FileHeader, Reader, checksum, put_u32, put_u64, seed};
 use crate::error::{Error, Result};
 
 const HEADER: FileHeader = FileHeader { kind: "manifest", magic: b"mini-mft", version: 2 };
-/// Bytes before the first frame.
+/// The length of the header, which precedes the first frame.
 pub(crate) const HEADER_LEN: usize = FileHeader::len(1);
-/// Bytes of a frame before its payload.
+/// The length of a frame before its payload.
 pub(crate) const FRAME_HEADER_LEN: usize = 16;
-/// The most bytes an edit may have; a version of a million tables with long keys takes fewer.
+/// The maximum length of an edit; a version of a million tables with long keys takes less.
 pub(crate) const MAX_EDIT_LEN: u32 = 1 << 30;
 
 const ALIGNMENT: usize = 8;
 
-/// The contents of a manifest at an offset.
+/// The result of reading a manifest at an offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<'a> {
     /// The end of the file.
     End,
-    /// A frame: its payload and the offset behind it.
+    /// A frame: its payload and the offset after it.
     Edit { payload: &'a [u8], next: usize },
-    /// No valid frame here, nor anywhere behind.
+    /// No valid frame at this offset, nor anywhere after it.
     Torn,
-    /// No valid frame here, but there is one at `later`.
+    /// No valid frame at this offset, but there is one at `later`.
     Damaged { later: usize },
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn check_header(path: &Path, bytes: &[u8], number: u64) -> Result<()>
     }
 }
 
-/// The frame of `payload` at `offset` of manifest `number`, padded to where the next one starts.
+/// The frame of `payload` at `offset` of manifest `number`, padded to the start of the next one.
 pub(crate) fn frame(number: u64, offset: u64, payload: &[u8]) -> Result<Vec<u8>> {
     let len = u32::try_from(payload.len()).ok().filter(|&len| len <= MAX_EDIT_LEN);
     let Some(len) = len else {
@@ -64,7 +64,7 @@ pub(crate) fn frame(number: u64, offset: u64, payload: &[u8]) -> Result<Vec<u8>>
     Ok(out)
 }
 
-/// The contents at `offset` of the whole manifest `bytes`.
+/// Reads manifest `number`, whose bytes are `bytes`, at `offset`.
 pub(crate) fn read(number: u64, bytes: &[u8], offset: usize) -> Found<'_> {
     if offset >= bytes.len() {
         return Found::End;
@@ -79,11 +79,11 @@ pub(crate) fn read(number: u64, bytes: &[u8], offset: usize) -> Found<'_> {
     }
 }
 
-/// The payload of the frame at `offset` and the offset behind it, if every check passes.
+/// The payload of the frame at `offset` and the offset after it, if every check passes.
 fn valid_frame(number: u64, bytes: &[u8], offset: usize) -> Option<(&[u8], usize)> {
     let mut reader = Reader::new(bytes.get(offset..)?);
     let len = reader.u32()?;
-    // The cheap check first: a search tries it at every eighth byte.
+    // The cheap check comes first: a search performs it at every eighth byte.
     if reader.u32()? != length_checksum(number, offset as u64, len) || len > MAX_EDIT_LEN {
         return None;
     }
@@ -97,7 +97,7 @@ fn valid_frame(number: u64, bytes: &[u8], offset: usize) -> Option<(&[u8], usize
     Some((payload, next))
 }
 
-/// Half a checksum of the length and its place.
+/// Half a checksum of the length and its position.
 fn length_checksum(number: u64, offset: u64, len: u32) -> u32 {
     checksum(&len.to_le_bytes(), seed([number, offset, 0])) as u32
 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_frame_of_another_manifest_or_place_does_not_pass() {
-        // Catches a seed that ignores number or offset: stale blocks of a reused file would become edits.
+        // Catches a seed that ignores number or offset: stale blocks of a reused file would be read as edits.
         let bytes = file(&[b"edit"]);
         assert_eq!(read(8, &bytes, HEADER_LEN), Found::Torn);
         let mut moved = header(7);
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn a_torn_last_frame_is_a_tear_and_a_torn_middle_is_damage() {
-        // Catches dropping an edit that was synced: its logs are gone, so its data would be lost silently.
+        // Catches a synced edit that is dropped: its logs are deleted, so its data would be lost silently.
         let bytes = file(&[b"first edit", b"second edit"]);
         let Found::Edit { next, .. } = read(7, &bytes, HEADER_LEN) else { panic!("no frame") };
         for len in next + 1..bytes.len() {
             assert_eq!(read(7, &bytes[..len], next), Found::Torn, "{len} bytes");
         }
-        // The last byte of the first frame is padding: nothing depends on it.
+        // The last byte of the first frame is padding, which no check covers.
         for at in HEADER_LEN..HEADER_LEN + FRAME_HEADER_LEN + b"first edit".len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_newer_manifest_version_is_unsupported() {
-        // Catches a newer format reported as damage, which would send its owner looking for a backup.
+        // Catches a newer format reported as damage, which would make the user look for a backup.
         let mut bytes = header(7);
         bytes[8] = 5;
         let sum = checksum(&bytes[..24], 0).to_le_bytes();

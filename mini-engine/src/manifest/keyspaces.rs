@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::options::{Compressions, KeyspaceOptions};
 use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, Shown};
 
-/// The longest name of a keyspace, in bytes. The shortest has one.
+/// The maximum length of a keyspace's name, in bytes. The minimum is one.
 pub const MAX_KEYSPACE_NAME_LEN: usize = 255;
-/// The most keyspaces that a database has at once, besides the default one.
+/// The maximum number of keyspaces of a database at one time, besides the default one.
 const MAX_KEYSPACES: usize = 65_535;
 
-/// The facts about a keyspace that the manifest records.
+/// The properties of a keyspace that the manifest records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyspaceMeta {
     pub(crate) id: KeyspaceId,
@@ -24,22 +24,22 @@ pub(crate) struct KeyspaceMeta {
 /// The difference between two sets of keyspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
-    /// Those that are new or have new options.
+    /// The keyspaces that are new or have new options.
     pub(crate) set: Vec<KeyspaceMeta>,
-    /// Those that are no more.
+    /// The keyspaces that were dropped.
     pub(crate) dropped: Vec<KeyspaceId>,
-    /// The greatest number that was ever given.
+    /// The greatest number that was ever assigned.
     pub(crate) last: Option<KeyspaceId>,
 }
 
-/// The keyspaces of a database, except the default one. A cheap clone: an edit of one set copies a path of each map, and shares the rest with the
-/// set before it, which flushes and compactions may still use.
+/// The keyspaces of a database, except the default one. A clone is cheap: an edit of a set copies one path of each map, and shares the rest with the
+/// previous set, which flushes and compactions may still use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceSet {
     by_id: RedBlackTreeMapSync<KeyspaceId, KeyspaceMeta>,
     by_name: RedBlackTreeMapSync<Arc<str>, KeyspaceId>,
     compressions: Compressions,
-    /// The greatest number that was ever given. None is given again: keys of a dropped keyspace may remain in tables.
+    /// The greatest number that was ever assigned. No number is assigned again: keys of a dropped keyspace may remain in tables.
     last: KeyspaceId,
 }
 
@@ -52,13 +52,13 @@ impl KeyspaceSet {
         self.by_name.get(name).and_then(|id| self.by_id.get(id))
     }
 
-    /// Whether the keys of this number may be those of a keyspace. Others belonged to one that was dropped.
+    /// Whether the number belongs to an existing keyspace. Otherwise its keyspace was dropped.
     pub(crate) fn is_live(&self, id: KeyspaceId) -> bool {
         !self.are_dropped(id, id)
     }
 
-    /// Whether the numbers from `first` to `last` all belonged to keyspaces that were dropped. A number that was not given yet may belong to one that
-    /// is made meanwhile.
+    /// Whether the numbers from `first` to `last` all belonged to keyspaces that were dropped. A number that was not assigned yet may belong to a
+    /// keyspace that is created meanwhile.
     pub(crate) fn are_dropped(&self, first: KeyspaceId, last: KeyspaceId) -> bool {
         let is_given = DEFAULT_KEYSPACE < first && first <= last && last <= self.last;
         is_given && self.by_id.range(first..=last).next().is_none()
@@ -75,17 +75,17 @@ impl KeyspaceSet {
         self.by_id.size() < self.last as usize
     }
 
-    /// The compression of the keyspaces that have their own.
+    /// The compression of the keyspaces that set their own.
     pub(crate) fn compressions(&self) -> &Compressions {
         &self.compressions
     }
 
-    /// Whether there ever was one.
+    /// Whether there ever was a keyspace.
     pub(crate) fn is_used(&self) -> bool {
         self.last > DEFAULT_KEYSPACE
     }
 
-    /// A new keyspace.
+    /// Creates a keyspace.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a name that is empty or too long; [`Error::Full`] if there are too many.
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn numbers_are_never_given_again_also_after_a_rollover() {
-        // Catches a number that is free again once its keyspace is dropped: the next one would begin with the keys of the old one.
+        // Catches a number that is assigned again after its keyspace was dropped: the new keyspace would begin with the keys of the old one.
         let set = Arc::<KeyspaceSet>::default();
         assert!(!set.is_used() && set.is_live(0) && !set.has_dropped());
         let set = set.clone().apply(&adding(&set, "a")).unwrap();
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn readers_of_an_older_set_keep_theirs() {
-        // Catches an edit that shows in a set that was published.
+        // Catches an edit that changes a set that was already published.
         let set = Arc::<KeyspaceSet>::default();
         let set = set.clone().apply(&adding(&set, "a")).unwrap();
         let set = set.clone().apply(&adding(&set, "b")).unwrap();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn edits_that_name_a_keyspace_twice_or_drop_none_are_refused() {
-        // Catches two keyspaces of one name, of which one could never be reached again, and a damaged manifest that is used.
+        // Catches two keyspaces of the same name, one of which could never be reached again, and a damaged manifest that is used.
         let set = Arc::<KeyspaceSet>::default();
         let set = set.clone().apply(&adding(&set, "a")).unwrap();
         assert!(set.clone().apply(&adding(&set, "a")).unwrap_err().contains("given before"));
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn names_have_a_byte_and_at_most_so_many() {
-        // Catches an empty name, which is that of the default keyspace, and one that the manifest cannot hold.
+        // Catches an empty name, which is that of the default keyspace, and a name that the manifest cannot store.
         let set = KeyspaceSet::default();
         let create = |name: &str| set.create(name, KeyspaceOptions::default());
         assert!(create(&"n".repeat(MAX_KEYSPACE_NAME_LEN)).is_ok());

@@ -21,7 +21,7 @@ pub(crate) struct Loaded {
     pub(crate) tail_bytes: u64,
 }
 
-/// Reads the manifest that `CURRENT` of `dir` names; `None` if there is no `CURRENT`.
+/// Reads the manifest to which `CURRENT` of `dir` refers; `None` if there is no `CURRENT`.
 pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
     let Some(number) = current::load(fs, dir)? else { return Ok(None) };
     load_number(fs, dir, number).map(Some)
@@ -40,7 +40,7 @@ pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Resul
         state = Some(after.map_err(|what| Error::corruption(&path, offset, what))?);
     }
     check_policy(&path, state.as_ref())?;
-    // The first record was synced before `CURRENT` named the file, so without it this is damage and no tear.
+    // The first record was synced before `CURRENT` referred to the file, so if it is missing, the file is damaged and not torn.
     let missing =
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     let version = version.build().map_err(|what| Error::corruption(&path, edits.end(), what))?;
@@ -48,7 +48,7 @@ pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Resul
     Ok(Loaded { number, state, tail_bytes: edits.torn_bytes() })
 }
 
-/// A policy unknown to this build may imply unknown rules about runs.
+/// A policy that this build does not know may have unknown rules about runs.
 fn check_policy(path: &Path, state: Option<&ManifestState>) -> Result<()> {
     match state.and_then(|state| state.policy) {
         Some(found) if Compaction::from_id(found).is_none() => {

@@ -1,21 +1,21 @@
-//! The manifest: the durable record of the tables that make up the database, and of the log from which replay starts.
+//! The manifest: the durable record of the tables that form the database, and of the log from which replay starts.
 //!
-//! A manifest is a log of version edits. Its first record creates the whole version; each later one is a
-//! step. `CURRENT` names the manifest in use.
+//! A manifest is a log of version edits. Its first record contains a whole version; each later record is an edit of it. `CURRENT` refers to the
+//! manifest in use.
 //!
-//! Orders on which the rest depends:
-//! * An edit is appended and synced before it counts. A table is synced, and its name in the directory too, before its
-//!   edit is written (rules 4, 6); the caller ensures that.
-//! * After a failed append or sync nothing is ever appended again (rule 7): the contents of the file after the failure are unknown, and a later
-//!   edit behind them could be dropped with them at the next load.
-//! * An append without space is cut off, and the cut is synced: so the edit did not happen and never will, and its caller may remove the files that
-//!   it named. The manifest is then closed: the next edit begins a new manifest. If a crash comes before that is durable, the next open finds the
-//!   old manifest without the edit. If the cut or its sync fails, the manifest has failed for good.
-//! * If a new manifest cannot be created for lack of space or file handles, the old one stays current; edits continue there unless it is closed.
-//!   The remains of the new one are removed first, so that repeated tries leave no files.
-//! * Each open begins a new manifest instead of continuing the old one: the old one may end in a tear, or in bytes whose sync failed and which only
-//!   the page cache still has. A new manifest is begun in the same way when one grows too large.
-//! * A new manifest is complete, synced, and named in the directory, before `CURRENT` names it.
+//! Orders on which other parts rely:
+//! * An edit is appended and synced before it takes effect. A table is synced, and its name in the directory too, before its edit is written (rules
+//!   4, 6); the caller ensures that.
+//! * After a failed append or sync nothing is ever appended again (rule 7): the contents of the file are unknown then, and a later edit after them
+//!   could be dropped together with them at the next load.
+//! * If an append finds no space, its bytes are cut off, and the cut is synced: so the edit did not happen and never will, and the caller may remove
+//!   the files to which it referred. The manifest is then closed: the next edit begins a new manifest. If a crash comes before the new manifest is
+//!   durable, the next open reads the old manifest without the edit. If the cut or its sync fails, the manifest has failed for good.
+//! * If a new manifest cannot be created for lack of space or file handles, the old one stays current; edits continue in the old one unless it is
+//!   closed. The remains of the new one are removed first, so that repeated attempts leave no files.
+//! * Each open begins a new manifest instead of continuing the old one: the old one may be torn, or end with bytes whose sync failed and that exist
+//!   only in the page cache. A new manifest is also begun in this way when one grows too large.
+//! * A new manifest is complete, synced, and named in the directory, before `CURRENT` refers to it.
 
 mod builder;
 mod compaction_stats;
@@ -52,19 +52,19 @@ pub(crate) use state::ManifestState;
 pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
 pub(crate) use walk::{EditAt, Edits};
 
-/// A manifest grows to this many bytes, or to [`GROWTH`] times its first record, before a new one is begun.
+/// A manifest grows to this number of bytes, or to [`GROWTH`] times its first record, before a new one is begun.
 const ROLLOVER_BYTES: u64 = 1 << 20;
 const GROWTH: u64 = 8;
-/// An upper bound, in bytes, of the numbers of an edit that do not belong to a table.
+/// An upper bound of the bytes of an edit's numbers that do not belong to a table.
 const STATE_SLACK: u64 = 1 << 10;
 
-/// Whether, after `error` of a [`Manifest::create`], `CURRENT` still is `before`. Then nothing refers to the files that were made for the new
-/// manifest, and they may be removed.
+/// Whether `CURRENT` still refers to manifest `before` after [`Manifest::create`] returned `error`. Then nothing refers to the files that were
+/// written for the new manifest, and they may be removed.
 pub(crate) fn is_still_current(fs: &dyn FileSystem, dir: &Path, before: Option<u64>, error: &Error) -> bool {
-    // A rename that failed on the device may have taken effect there nevertheless.
+    // A rename that failed on the device may have taken effect on it nevertheless.
     let unknown = matches!(error, Error::Io { op: "rename", .. }) && !error.is_want_of_space();
     let changed = matches!(error, Error::Io { op: current::SYNC_POINTER, .. });
-    // Without handles the pointer could not be read.
+    // Without file handles the pointer could not be read.
     if error.is_want_of_handles() && !changed {
         return true;
     }
@@ -80,7 +80,7 @@ fn publish(fs: &dyn FileSystem, dir: &Path, file: &dyn File, number: u64, bytes:
     current::store(fs, dir, number)
 }
 
-/// Removes what [`publish`] made of manifest `number`. A file that cannot be removed is an orphan for the next open.
+/// Removes the files that [`publish`] wrote for manifest `number`. A file that cannot be removed is an orphan for the next open.
 fn remove_unpublished(fs: &dyn FileSystem, dir: &Path, number: u64) {
     for name in [CURRENT_TMP.to_owned(), manifest_name(number)] {
         match fs.remove(&dir.join(&name)) {
@@ -104,15 +104,15 @@ pub(crate) struct Manifest {
     rollover_at: u64,
     max_edit_len: u64,
     state: ManifestState,
-    /// Rule 7: set before each write and unset after its success, so that an unwinding writer leaves it set too.
+    /// For rule 7: set before each write and cleared after its success, so that it stays set if the writer panics.
     failed: bool,
-    /// An append found no space: the next edit begins a new manifest.
+    /// Set if an append found no space: then the next edit begins a new manifest.
     is_closed: bool,
 }
 
 impl Manifest {
-    /// Writes `state` as the first record of a new manifest and makes it current. After an error the old `CURRENT` or the new one is in force, each
-    /// naming a synced manifest. If it is the old one, the new file is removed.
+    /// Writes `state` as the first record of a new manifest and makes it current. After an error `CURRENT` refers to the old manifest or to the new
+    /// one; both are synced. If it refers to the old one, the new file is removed.
     pub(crate) fn create(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -138,7 +138,7 @@ impl Manifest {
         Ok(Manifest { len, rollover_at: ROLLOVER_BYTES.max(len.saturating_mul(GROWTH)), ..new })
     }
 
-    /// The manifest `number` of `dir` with the contents `state`, for a read-only database: every append is refused.
+    /// The manifest `number` of `dir` with the contents `state`, for a read-only database: every append is rejected.
     pub(crate) fn read_only(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -163,9 +163,9 @@ impl Manifest {
         Manifest { fs, dir, numbers, file, number, len, rollover_at, max_edit_len, state, failed, is_closed }
     }
 
-    /// Makes `edit` durable and returns the version after it. If it fails and the manifest [is still usable](Self::is_usable), the edit has not
-    /// happened. After any other error nothing can be appended any more, and it is unknown whether the next load will see the edit: the caller
-    /// keeps the files of both outcomes.
+    /// Makes `edit` durable and returns the version that results from it. If it fails and the manifest [is still usable](Self::is_usable), the edit
+    /// has not happened. After any other error nothing can be appended any more, and it is unknown whether the next load will find the edit: the
+    /// caller keeps the files of both outcomes.
     pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {
         if self.failed {
             return Err(Error::ReadOnly { cause: format!("an earlier write to {} failed", self.path().display()) });
@@ -183,9 +183,9 @@ impl Manifest {
         Ok(self.state.version.clone())
     }
 
-    /// Refuses an edit if the whole state would then not fit into one edit: the next open, which writes the state, would fail.
+    /// Rejects an edit if the whole state would then not fit into one edit: the next open, which writes the state, would fail.
     fn check_fits(&self, edit: &VersionEdit, state: &ManifestState) -> Result<()> {
-        // All edits so far and this one together are at least as long as the state, except for a few numbers.
+        // All edits so far together with this one are at least as long as the state, except for a few numbers.
         let edit_len = edit::encode(edit)?.len() as u64;
         if self.len + edit_len + STATE_SLACK <= self.max_edit_len {
             return Ok(());
@@ -204,13 +204,13 @@ impl Manifest {
         !self.failed
     }
 
-    /// The result of all edits so far.
+    /// The state that results from all edits so far.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }
 
-    /// Checks that `CURRENT` names this manifest and that the file has the edits that were written to it. After a failed write the contents of the
-    /// file are unknown, and there is nothing to check.
+    /// Checks that `CURRENT` refers to this manifest and that the file contains the edits that were written to it. After a failed write the contents
+    /// of the file are unknown, so nothing is checked.
     pub(crate) fn check_file(&self) -> Result<()> {
         if self.failed {
             return Ok(());
@@ -233,7 +233,7 @@ impl Manifest {
         self.number
     }
 
-    /// The length of the file. A new manifest with the present state is not longer, but for [`STATE_SLACK`].
+    /// The length of the file. A new manifest with the present state is longer by at most [`STATE_SLACK`].
     pub(crate) fn bytes(&self) -> u64 {
         self.len
     }
@@ -253,7 +253,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Durably cuts off the remains of an append without space, and closes the manifest.
+    /// Durably cuts off the remains of an append that found no space, and closes the manifest.
     #[cold]
     fn close_if_full(&mut self, error: Error) -> Error {
         let cut = || self.file.truncate(self.len).and_then(|()| self.file.sync());
@@ -274,7 +274,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Appends `edit` to this manifest, since a new one could not be created.
+    /// Appends `edit` to this manifest after all, since a new one could not be created.
     fn go_on_after(&mut self, error: Error, edit: &VersionEdit, state: ManifestState) -> Result<()> {
         if !error.is_transient() || !is_still_current(&*self.fs, &self.dir, Some(self.number), &error) {
             return Err(error);

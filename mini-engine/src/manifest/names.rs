@@ -1,7 +1,7 @@
-//! The names of the files in a database directory, and the one counter that numbers them.
+//! The names of the files in a database directory, and the single counter that numbers them.
 //!
-//! A number is assigned only once in the life of a database, whatever kind of file it names: recovery starts the counter above every number in the
-//! manifest or the directory. So a name never means two things.
+//! A number is assigned only once in the lifetime of a database, for whatever kind of file: recovery starts the counter above every number in the
+//! manifest or the directory. So a name is never reused for another file.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,42 +17,42 @@ pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 const MANIFEST_PREFIX: &str = "MANIFEST-";
 /// The file that marks a directory as incomplete, unless it has a `CURRENT` too: see `db/care/new_directory.rs`.
 pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
-/// The space that is kept for a full disk: see `db/core/reserve.rs`.
+/// The file that reserves space for a full disk: see `db/core/reserve.rs`.
 pub(crate) const RESERVE: &str = "RESERVE";
-/// The suffix of a suspect file: it is kept for people to look at, and ignored by every later open.
+/// The suffix of a suspect file: it is kept for examination by people, and every later open ignores it.
 pub(crate) const ASIDE: &str = ".aside";
 /// The suffix of a torn tail of a log that is set aside. It differs from that of a whole log: the same log may lose its tail in one recovery and be
 /// set aside in the next.
 pub(crate) const TAIL_ASIDE: &str = ".tail.aside";
 
-/// The meaning of a name in the database directory.
+/// The kind of a file in the database directory, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Lock,
     Current,
-    /// A pointer that was being written when the process ended.
+    /// A `CURRENT` that was still being written when the process ended.
     CurrentTmp,
     /// The file of an obsolete log, kept for the next log.
     Spare,
-    /// Space that is kept for a full disk.
+    /// The file that reserves space for a full disk.
     Reserve,
-    /// The mark of a directory that is being written.
+    /// The mark of a directory that is still being written.
     Incomplete,
     Manifest(u64),
     Log(u64),
     Table(u64),
-    /// A suspect that an earlier recovery put aside, with its number.
+    /// A suspect that an earlier recovery has set aside, with its number.
     Aside(u64),
     Foreign,
 }
 
 impl FileKind {
-    /// The number of a table in use.
+    /// The number of the file, if it is a table in use.
     pub(crate) fn table(&self) -> Option<u64> {
         if let FileKind::Table(number) = *self { Some(number) } else { None }
     }
 
-    /// Reads a file name.
+    /// Determines the kind from a file name.
     pub(crate) fn of(name: &OsStr) -> FileKind {
         let Some(name) = name.to_str() else { return FileKind::Foreign };
         match name {
@@ -71,7 +71,7 @@ impl FileKind {
             return FileKind::of(OsStr::new(original)).number().map_or(FileKind::Foreign, FileKind::Aside);
         }
         if let Some(digits) = name.strip_prefix(MANIFEST_PREFIX) {
-            // Exactly the spelling that the engine writes: no sign, no extra zeros.
+            // The name must have exactly the spelling that the engine writes: no sign, no extra zeros.
             let number = digits.parse().ok().filter(|&number| manifest_name(number) == name);
             return within_limit(number).map_or(FileKind::Foreign, FileKind::Manifest);
         }
@@ -80,13 +80,13 @@ impl FileKind {
         log.or(table).unwrap_or(FileKind::Foreign)
     }
 
-    /// Like [`FileKind::of`], but for a file that was set aside, its former kind.
+    /// Like [`FileKind::of`], but for a file that was set aside, its original kind.
     pub(crate) fn before_aside(name: &OsStr) -> FileKind {
         let original = name.to_str().and_then(|name| name.strip_suffix(TAIL_ASIDE).or(name.strip_suffix(ASIDE)));
         FileKind::of(original.map_or(name, OsStr::new))
     }
 
-    /// The number in the name, for the kinds that have one.
+    /// The number in the name, for kinds that have one.
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             FileKind::Manifest(n) | FileKind::Log(n) | FileKind::Table(n) | FileKind::Aside(n) => Some(n),
@@ -109,17 +109,17 @@ fn within_limit(number: Option<u64>) -> Option<u64> {
 pub(crate) struct FileNumbers(AtomicU64);
 
 impl FileNumbers {
-    /// A counter whose first number is `next`.
+    /// A counter that assigns `next` first.
     pub(crate) fn starting_at(next: u64) -> FileNumbers {
         FileNumbers(AtomicU64::new(next))
     }
 
-    /// A new number, which is assigned only once.
+    /// Assigns a new number, which is never assigned again.
     ///
     /// # Errors
-    /// [`Error::Full`] once all numbers are used: a name or an edit with a higher one could not be read back.
+    /// [`Error::Full`] once all numbers are used: a name or an edit with a higher number could not be read again.
     pub(crate) fn allocate(&self) -> Result<u64> {
-        // Below the limit, so that the number after it can still be recorded as the next one.
+        // The number is below the limit, so that the one after it can still be recorded as the next.
         let following = |number: u64| (number < MAX_FILE_NUMBER).then(|| number + 1);
         // Relaxed: only uniqueness matters; the files themselves are published in other ways.
         let allocated = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, following);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn numbers_end_before_they_reach_what_no_name_or_edit_may_hold() {
-        // Catches a counter that runs past the limit: the next open would refuse what this one wrote.
+        // Catches a counter that exceeds the limit: the next open would reject what this one wrote.
         let numbers = FileNumbers::starting_at(MAX_FILE_NUMBER - 1);
         assert_eq!(numbers.allocate().unwrap(), MAX_FILE_NUMBER - 1);
         for _ in 0..2 {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_our_own_spelling_of_a_name_is_ours() {
-        // Catches a careless parser that would delete a user's `+12.log` as an orphan.
+        // Catches a careless parser, which would cause a user's `+12.log` to be deleted as an orphan.
         let of = |name: &str| FileKind::of(OsStr::new(name));
         assert_eq!(of("000012.log"), FileKind::Log(12));
         assert_eq!(of("1234567.sst"), FileKind::Table(1_234_567));

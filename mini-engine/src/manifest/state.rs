@@ -1,4 +1,4 @@
-//! [`ManifestState`]: the result of all edits of a manifest.
+//! [`ManifestState`]: the state that results from all edits of a manifest.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use crate::manifest::keyspaces::KeyspaceSet;
 use crate::manifest::version::{Version, VersionEdit};
 use crate::types::{Millis, SeqNo};
 
-/// The result of all edits so far.
+/// The state that results from all edits so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ManifestState {
     pub(crate) version: Arc<Version>,
     /// The oldest log that replay needs.
     pub(crate) log_number: u64,
-    /// A number above every file number that was assigned when the last edit was written.
+    /// A number above all file numbers that were assigned when the last edit was written.
     pub(crate) next_file_number: u64,
     /// The highest sequence number in tables: the log `log_number` starts directly after it.
     pub(crate) last_seqno: SeqNo,
-    /// The policy that the database was opened with last, by its number.
+    /// The number of the policy with which the database was last opened.
     pub(crate) policy: Option<u64>,
     pub(crate) stats: CompactionStats,
     pub(crate) keyspaces: Arc<KeyspaceSet>,
-    /// The latest instant that the clock has shown. As long as it is 0, no entry of a table expires.
+    /// The latest instant that the database's clock has shown. As long as it is 0, no entry of a table expires.
     pub(crate) clock: Millis,
 }
 
@@ -30,7 +30,7 @@ impl ManifestState {
         Ok(ManifestState { version: Arc::new(self.version.apply(edit)?), ..self.clone().after(edit)? })
     }
 
-    /// The state after `edit`, except its version.
+    /// The state that results from `edit`, except its version.
     pub(super) fn after(self, edit: &VersionEdit) -> Result<ManifestState, String> {
         let last_seqno = edit.last_seqno.unwrap_or(self.last_seqno);
         let log_number = edit.log_number.unwrap_or(self.log_number);

@@ -37,7 +37,7 @@ pub(crate) fn count_listed(tables: usize) {
     LISTED.set(LISTED.get() + tables);
 }
 
-/// The number of tables that `step` may visit on this thread.
+/// Runs `step`, and returns the number of tables that it may have visited on this thread.
 pub(crate) fn listed(step: impl FnOnce()) -> usize {
     let before = LISTED.get();
     step();

@@ -44,14 +44,14 @@ fn reload(dir: &Path) -> Loaded {
 
 #[test]
 fn a_directory_without_current_has_no_manifest() {
-    // Catches a missing pointer taken for an error (a new database) or for an empty database with tables.
+    // Catches a missing pointer that is treated as an error (in a new database) or as an empty database although there are tables.
     let dir = TempDir::new().unwrap();
     assert_eq!(load(&StdFs, dir.path()).unwrap(), None);
 }
 
 #[test]
 fn edits_add_up_after_a_reload() {
-    // Catches an edit that is applied differently in memory and from disk.
+    // Catches an edit that is applied differently in memory and when it is read from disk.
     let (dir, mut manifest) = sound();
     manifest.append(adding(10, 1, 5)).unwrap();
     manifest.append(VersionEdit { log_number: Some(4), ..adding(11, 6, 9) }).unwrap();
@@ -82,7 +82,7 @@ fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
         damaged[at] ^= 1 << (at % 8);
         std_fs::write(&path, &damaged).unwrap();
         match load(&StdFs, dir.path()) {
-            // Padding is harmless; damage to the last edit cannot be told from a tear, and is reported as one.
+            // Padding is harmless; damage to the last edit cannot be distinguished from a tear, and is reported as one.
             Ok(Some(loaded)) => {
                 assert!(loaded.state == whole || loaded.tail_bytes > 0 && loaded.state == before_last, "byte {at}")
             }
@@ -97,11 +97,11 @@ fn rule_1_every_flipped_bit_of_a_manifest_is_noticed_or_harmless() {
 
 #[test]
 fn rule_7_nothing_is_appended_after_a_failed_append() {
-    // Catches a manifest that continues behind a gap: the next load would drop the acknowledged edits behind it.
+    // Catches a manifest that continues after damaged bytes: the next load would drop the acknowledged edits after them.
     for fault in [Fault::Device, Fault::StorageFull, Fault::ShortWrite] {
-        // The append's write, and its sync.
+        // The first step is the append's write, the second its sync.
         for step in 0..2 {
-            // Without space for the write, its remains are cut off, unless that fails too.
+            // If space is lacking for the write, the bytes written so far are cut off, unless that fails too.
             let repeat = if fault == Fault::Device { Repeat::Once } else { Repeat::FromThenOn };
             let (_dir, faults, mut manifest) = faulty();
             faults.fail_mutation(faults.mutations() + step, fault, repeat);
@@ -117,8 +117,7 @@ fn rule_7_nothing_is_appended_after_a_failed_append() {
 
 #[test]
 fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest() {
-    // Catches a partial edit in front of a later one, an edit that reappears at the next load, and a manifest that is given up although space may
-    // come back.
+    // Catches a partial edit before a later one, an edit that reappears at the next load, and a manifest that is abandoned although space may return.
     for fault in [Fault::StorageFull, Fault::ShortWrite] {
         let (dir, faults, mut manifest) = faulty();
         manifest.append(adding(10, 1, 5)).unwrap();
@@ -128,7 +127,7 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
         assert!(manifest.is_usable() && *manifest.state() == before);
         let loaded = reload(dir.path());
         assert_eq!((loaded.number, loaded.tail_bytes, &loaded.state), (manifest.number(), 0, &before));
-        // No new manifest either: each step of creating one fails in its turn.
+        // A new manifest fails too: each step of its creation in turn.
         for step in 0..6 {
             faults.fail_mutation(faults.mutations() + step, fault, Repeat::Once);
             manifest.append(adding(12, 6, 9)).unwrap_err();
@@ -146,7 +145,7 @@ fn an_edit_without_space_has_not_happened_and_the_next_one_begins_a_new_manifest
 
 #[test]
 fn a_manifest_that_cannot_be_rolled_over_goes_on() {
-    // Catches edits that fail because a new file has no space or handle, although the old file would accept them.
+    // Catches edits that fail because a new file gets no space or handle, although the old file would accept them.
     let (dir, faults, mut manifest) = faulty();
     manifest.rollover_at = 0;
     let number = manifest.number();
@@ -164,7 +163,7 @@ fn a_manifest_that_cannot_be_rolled_over_goes_on() {
 
 #[test]
 fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
-    // Catches a database that takes one table too many, and then cannot be opened: each open writes all tables in one edit.
+    // Catches a database that accepts one table too many, and then cannot be opened: each open writes all tables in one edit.
     let (dir, mut manifest) = sound();
     manifest.max_edit_len = 8 << 10;
     let refused = (0..1000).find_map(|n| manifest.append(adding(10 + n, 1 + 5 * n, 5 + 5 * n)).err());
@@ -180,7 +179,7 @@ fn an_edit_after_which_the_state_would_be_too_long_for_an_open_is_refused() {
 #[test]
 fn a_manifest_rolls_over_and_keeps_its_state() {
     // Catches a manifest that grows for ever, a rollover that loses tables, an old file that remains, amplification figures that restart with each
-    // manifest, and a policy that is forgotten.
+    // manifest, and a policy that is lost.
     let dir = TempDir::new().unwrap();
     let first = ManifestState { policy: Some(2), ..ManifestState::default() };
     let mut manifest = Manifest::create(Arc::new(StdFs), dir.path(), numbers(), first).unwrap();
@@ -203,7 +202,7 @@ fn a_manifest_rolls_over_and_keeps_its_state() {
 
 #[test]
 fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
-    // Catches a pointer switched before its manifest is synced, and an append after a failed rollover.
+    // Catches a pointer that is changed before its manifest is synced, and an append after a failed rollover.
     let count = rollover_operations();
     assert!(count >= 6, "only {count} operations");
     for step in 0..count {
@@ -214,7 +213,7 @@ fn a_rollover_that_fails_leaves_a_complete_manifest_at_every_step() {
         let result = manifest.append(adding(101, 6, 9));
         let tables = reload(dir.path()).state.version.tables().count();
         match result {
-            // The last operation removes the old manifest: without it nothing is lost.
+            // The last operation removes the old manifest: if it fails, nothing is lost.
             Ok(_) => assert!(step == count - 1 && tables == 2, "step {step}"),
             Err(_) => {
                 assert!(tables == 1 || tables == 2, "step {step}: {tables} tables");
@@ -236,7 +235,7 @@ fn rollover_operations() -> u64 {
 
 #[test]
 fn a_current_that_names_a_missing_manifest_is_corruption() {
-    // Catches rule 10 for the manifest: a missing file taken for an empty database.
+    // Catches rule 10 for the manifest: a missing file that is treated as an empty database.
     let (dir, manifest) = sound();
     std_fs::remove_file(manifest.path()).unwrap();
     assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })));
@@ -244,7 +243,7 @@ fn a_current_that_names_a_missing_manifest_is_corruption() {
 
 #[test]
 fn a_manifest_without_its_first_edit_is_corruption() {
-    // Catches a manifest cut to its header taken for a torn tail, that is for an empty database.
+    // Catches a manifest truncated to its header that is treated as torn, and so as an empty database.
     let (dir, manifest) = sound();
     let whole = std_fs::read(manifest.path()).unwrap();
     for len in 0..whole.len() {
@@ -255,19 +254,19 @@ fn a_manifest_without_its_first_edit_is_corruption() {
 
 #[test]
 fn edits_that_go_back_in_time_are_refused() {
-    // Catches a flush recorded out of order, after which replay would repeat or miss writes.
+    // Catches a flush that is recorded out of order, after which replay would repeat or miss writes.
     let (dir, mut manifest) = sound();
     manifest.append(VersionEdit { log_number: Some(9), ..adding(10, 1, 5) }).unwrap();
     assert!(manifest.append(VersionEdit { log_number: Some(8), ..VersionEdit::default() }).is_err());
     assert!(manifest.append(VersionEdit { last_seqno: Some(4), ..VersionEdit::default() }).is_err());
-    // Nothing was written for them, so the manifest is still usable.
+    // Nothing was written for the rejected edits, so the manifest is still usable.
     manifest.append(adding(11, 6, 9)).unwrap();
     assert_eq!(reload(dir.path()).state.last_seqno, 9);
 }
 
 #[test]
 fn a_manifest_of_another_format_version_is_a_typed_error() {
-    // Catches a newer manifest that is called corrupt, or read.
+    // Catches a newer manifest that is reported as corrupt, or read.
     let dir = TempDir::new().unwrap();
     for version in [0, 1, 3u32] {
         let mut bytes = frame::header(7);
@@ -283,7 +282,7 @@ fn a_manifest_of_another_format_version_is_a_typed_error() {
 
 #[test]
 fn a_policy_of_a_newer_version_is_a_typed_error() {
-    // Catches an unknown policy taken for damage, or for the default one, which may not know the rules of its runs.
+    // Catches an unknown policy that is treated as damage, or as the default one, which may not know the rules of its runs.
     let dir = TempDir::new().unwrap();
     let newer = ManifestState { policy: Some(Compaction::ALL.len() as u64 + 1), ..ManifestState::default() };
     Manifest::create(Arc::new(StdFs), dir.path(), numbers(), newer).unwrap();

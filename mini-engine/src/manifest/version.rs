@@ -1,21 +1,21 @@
-//! The tables that make up the database: `Version` (immutable) and `VersionEdit` (the step from one to the next).
+//! The tables that form the database: `Version` (immutable) and `VersionEdit` (the difference between two of them).
 //!
-//! A version is levels of *runs*. A run is a sorted sequence of entries, cut into tables; a level holds its runs newest first. Policies differ in
-//! the number of runs that they leave on a level, and every policy can continue with any version.
+//! A version consists of levels of *runs*. A run is a sorted sequence of entries, divided into tables; a level lists its runs newest first. Policies
+//! differ in the number of runs that they leave on a level, and every policy can continue with any version.
 //!
 //! V1 names: a table number occurs in a version only once.
-//! V2 level 0: each table is a separate run, and the sequence numbers of two of them never interleave: every number in
-//!    a newer table is above every number in an older one.
-//! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in at most one of them; all versions of a key in a run are in one
-//! table. Runs of a level are ordered by descending number.
-//! V4 age: of two versions of a key, the newer one is in the run that a read searches first. The limits of tables cannot show that; the planning of
+//! V2 level 0: each table is a separate run, and the sequence numbers of two tables never interleave: every number in a newer table is above every
+//!    number in an older one.
+//! V3 runs: the tables of a run below level 0 are disjoint, so that a key is in at most one of them; all versions of a key in a run are in one table.
+//! The runs of a level are ordered by descending run number.
+//! V4 age: of two versions of a key, the newer one is in the run that a read searches first. The bounds of tables cannot show V4; the planning of
 //! compactions ensures it, and property tests of `compaction` check it.
 //!
 //! A compaction may end before its last key (`compaction/piece.rs`). Then each input that extends beyond that key stays in its run as a *narrowed*
-//! table: its lower bound in the version rises, and its file does not change. In the rules above, a table holds only the entries from its bound on.
-//! Pebble calls such a table a virtual sstable.
+//! table: its lower bound in the version rises, and its file does not change. For the rules above, a narrowed table contains only the entries from
+//! its bound on. Pebble calls such a table a virtual sstable.
 //!
-//! V1 to V3 are checked by `VersionBuilder`, so that an edit from disk that breaks one is an error and not a wrong answer.
+//! `VersionBuilder` checks V1 to V3, so that an edit from disk that breaks one is an error and does not lead to wrong results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,27 +28,27 @@ use crate::types::{Millis, SeqNo, Slice};
 /// The maximum number of levels of a version, level 0 included.
 pub(crate) const MAX_LEVELS: usize = crate::metrics::MAX_LEVELS;
 
-/// The place of a table.
+/// The level and run of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RunId {
     pub(crate) level: usize,
-    /// The number of its run on that level; a higher one is newer. 0 on level 0, where each table is a run.
+    /// The number of the run on its level; a higher one is newer. It is 0 on level 0, where each table is a run.
     pub(crate) run: u64,
 }
 
 impl RunId {
-    /// The place for flushed memtables.
+    /// The run for flushed memtables.
     pub(crate) const LEVEL_0: RunId = RunId { level: 0, run: 0 };
 }
 
-/// A sorted sequence of entries, cut into tables. A cheap clone.
+/// A sorted sequence of entries, divided into tables. Clones are cheap.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
-    /// Its number on its level; on level 0 the newest sequence number of its table.
+    /// The number of the run on its level; on level 0 the newest sequence number of its table.
     id: u64,
-    /// By key, disjoint, at least one.
+    /// The tables in key order, disjoint, at least one.
     tables: Arc<[TableMeta]>,
-    /// Their numbers, ascending.
+    /// The numbers of the tables, ascending.
     numbers: Arc<[u64]>,
     bytes: u64,
     largest_table: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The run `id` of `tables`, which are in order.
+    /// The run `id` of `tables`, which are in key order.
     pub(super) fn new(id: u64, tables: impl IntoIterator<Item = TableMeta>) -> Run {
         let tables: Arc<[TableMeta]> = tables.into_iter().collect();
         let mut numbers: Vec<u64> = tables.iter().map(|table| table.number).collect();
@@ -67,12 +67,12 @@ impl Run {
         Run { id, numbers: numbers.into(), bytes, largest_table, entries, tables }
     }
 
-    /// Whether table `number` is one of its tables. O(log tables).
+    /// Whether table `number` is in the run. O(log tables).
     pub(super) fn has(&self, number: u64) -> bool {
         self.numbers.binary_search(&number).is_ok()
     }
 
-    /// Whether the two are the same shared run. May be false for equal runs.
+    /// Whether the two share the same data. May be false for equal runs.
     pub(crate) fn is_same(&self, other: &Run) -> bool {
         Arc::ptr_eq(&self.tables, &other.tables)
     }
@@ -96,7 +96,7 @@ impl Run {
         self.largest_table
     }
 
-    /// Entries of all tables, as their files have them.
+    /// The entries of all tables, as counted in their files.
     pub(crate) fn entries(&self) -> u64 {
         self.entries
     }
@@ -105,67 +105,67 @@ impl Run {
 /// One immutable set of tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Version {
-    /// Versions share the tables of levels that the edits between them do not change.
+    /// Versions share the runs of the levels that did not change between them.
     pub(super) levels: Vec<Vec<Run>>,
-    /// Tables that recovery could not read completely, no longer on any level: their contents are unknown (rule 10).
+    /// Tables that recovery could not read completely and removed from their levels: their contents are unknown (rule 10).
     pub(super) quarantined: Vec<TableMeta>,
-    /// Quarantined tables that were dropped. Reads ignore them; salvage reads the sound blocks of their files. So tombstones that may hide entries
-    /// in them are kept, as for the quarantined ones.
+    /// Quarantined tables that were dropped. Reads ignore them, but salvage reads the sound blocks of their files. So tombstones that may hide
+    /// entries in them are kept, as for the quarantined tables.
     pub(super) dropped: Vec<TableMeta>,
     /// The unfinished compactions.
     pub(super) pointers: Vec<CompactPointer>,
 }
 
-/// The place at which an unfinished compaction must continue.
+/// The position at which an unfinished compaction must continue.
 ///
-/// LevelDB's manifest has a compact pointer for each level: the key at which its next compaction starts. This is the same for a compaction that
-/// ended before its last key. It decides only what is compacted next, and has no effect on correctness: each piece is planned on the version of
-/// that moment, under the rules of all plans, and without the pointer the tables are compacted when a policy wants that. So a pointer needs no
-/// check except that it can be read.
+/// LevelDB's manifest has a compact pointer for each level: the key at which its next compaction starts. This is the same for a compaction that ended
+/// before its last key. A pointer decides only what is compacted next, and has no effect on correctness: each piece is planned for the version of
+/// that time, under the rules of all plans, and without the pointer the tables are compacted when a policy chooses them. So a pointer needs no check
+/// except that it can be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompactPointer {
-    /// A file number that no file has.
+    /// The identity of the pointer: a file number that no file has.
     pub(crate) id: u64,
-    /// The newest run with remaining tables; those above it came later and wait for the next compaction. On level 0, where each table is a run, its
-    /// newest sequence number.
+    /// The newest run with remaining tables; tables in newer runs arrived later and wait for the next compaction. On level 0, where each table is a
+    /// run, this is the newest sequence number of the table.
     pub(crate) top: RunId,
-    /// The output of the rest, the same as that of the finished pieces.
+    /// The output run for the rest, the same as that of the finished pieces.
     pub(crate) output: RunId,
     /// The first remaining key.
     pub(crate) from: Slice,
     /// The last key of the whole compaction.
     pub(crate) upto: Slice,
-    /// Bytes of the tables of the whole compaction.
+    /// The bytes of all tables of the whole compaction.
     pub(crate) bytes: u64,
 }
 
-/// The difference between two versions, with further facts for recovery.
+/// The difference between two versions, with further information for recovery.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct VersionEdit {
-    /// Added tables, each with its place.
+    /// Added tables, each with its level and run.
     pub(crate) added: Vec<(RunId, TableMeta)>,
     /// Removed tables, each as level and number.
     pub(crate) removed: Vec<(usize, u64)>,
     /// Tables that are quarantined; the same edit or an earlier one removes each from its level.
     pub(crate) quarantined: Vec<TableMeta>,
-    /// Quarantined tables that were given up for good, by number.
+    /// Quarantined tables that were dropped, by number.
     pub(crate) dropped: Vec<u64>,
     /// Compact pointers of unfinished compactions.
     pub(crate) pointers: Vec<CompactPointer>,
-    /// Pointers of compactions that continued or are complete. A pointer that was already removed is ignored.
+    /// Pointers of compactions that continued or are complete. An edit may list a pointer that was removed before; it is ignored.
     pub(crate) pointers_done: Vec<u64>,
-    /// Logs below this number are obsolete: tables hold their contents.
+    /// Logs below this number are obsolete: their contents are in tables.
     pub(crate) log_number: Option<u64>,
-    /// No file of this number or a higher one has been made yet.
+    /// A number above those of all files created so far.
     pub(crate) next_file_number: Option<u64>,
     /// The highest sequence number in tables; the log `log_number` continues directly after it.
     pub(crate) last_seqno: Option<SeqNo>,
-    /// The policy that compacts tables from now on, by its number.
+    /// The number of the policy that compacts tables from now on.
     pub(crate) policy: Option<u64>,
-    /// The bytes read and written for this step.
+    /// The bytes that the flush or compaction of this edit read and wrote.
     pub(crate) stats: CompactionStats,
     pub(crate) keyspaces: KeyspaceEdit,
-    /// The latest instant that the clock has shown; 0 if no entry expires.
+    /// The latest instant that the database's clock has shown; 0 if no entry expires.
     pub(crate) clock: Millis,
 }
 
@@ -180,7 +180,7 @@ impl Version {
         self.runs(level).iter().flat_map(Run::tables)
     }
 
-    /// The levels down to the deepest that holds a table.
+    /// The levels down to the deepest one that has a table.
     pub(crate) fn levels(&self) -> &[Vec<Run>] {
         &self.levels
     }
@@ -190,7 +190,7 @@ impl Version {
         self.levels.iter().enumerate().flat_map(|(level, runs)| runs.iter().map(move |run| (level, run)))
     }
 
-    /// All tables, newest run first, and within a run by key.
+    /// All tables, newest run first, and within a run in key order.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.levels.iter().flatten().flat_map(Run::tables)
     }
@@ -204,23 +204,23 @@ impl Version {
         &self.quarantined
     }
 
-    /// The tables on no level that may still be read: quarantined tables, and dropped tables whose files may still exist.
+    /// The tables outside all levels that may still be read: quarantined tables, and dropped tables whose files may still exist.
     pub(crate) fn set_aside(&self) -> impl Iterator<Item = &TableMeta> {
         self.quarantined.iter().chain(&self.dropped)
     }
 
-    /// Every table that the version names, on a level or set aside.
+    /// All tables to which the version refers, on a level or set aside.
     pub(crate) fn named_tables(&self) -> impl Iterator<Item = &TableMeta> {
         self.tables().chain(self.set_aside())
     }
 
-    /// The last key of these tables; empty if there are none. O(runs).
+    /// The last key of all tables to which the version refers; empty if there are none. O(runs).
     pub(crate) fn last_key(&self) -> Slice {
         let last = self.levels.iter().flatten().filter_map(|run| run.tables.last());
         last.chain(self.set_aside()).map(|table| &table.largest).max().cloned().unwrap_or_default()
     }
 
-    /// The numbers of these tables.
+    /// The numbers of all tables to which the version refers.
     pub(crate) fn named_numbers(&self) -> HashSet<u64> {
         self.named_tables().map(|table| table.number).collect()
     }
@@ -230,7 +230,7 @@ impl Version {
         self.dropped.iter().map(|table| table.number)
     }
 
-    /// This version without the dropped tables that are not `kept`: nothing can be read of them any more.
+    /// This version without the dropped tables that do not satisfy `kept`: nothing can be read from these any more.
     pub(crate) fn forgetting_dropped(&self, kept: impl Fn(u64) -> bool) -> Version {
         let mut version = self.clone();
         version.dropped.retain(|table| kept(table.number));
@@ -268,7 +268,7 @@ mod tests {
         VersionEdit { added, ..VersionEdit::default() }
     }
 
-    /// Tables by level, run, number and keys.
+    /// Tables, each given as level, run, number, first key and last key.
     fn placing(tables: &[(usize, u64, u64, &str, &str)]) -> VersionEdit {
         let placed = |&(level, run, number, from, to): &(usize, u64, u64, &str, &str)| {
             (RunId { level, run }, table_of_keys(number, from, to))
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn level_0_stands_newest_first_whatever_the_table_numbers() {
-        // Catches ordering by table number: a compaction that ends after a later flush has the higher number and older data.
+        // Catches ordering by table number: a compaction that ends after a later flush has the higher number but older data.
         let version = Version::default().apply(&adding(&[(9, 1, 40), (7, 41, 50), (8, 51, 60)])).unwrap();
         assert_eq!(numbers(&version), [8, 7, 9]);
         assert_eq!(version.runs(0).len(), 3);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn compaction_takes_the_place_of_its_inputs() {
-        // Catches an edit that appends its output as if it were the newest data.
+        // Catches an edit that adds its output as if it were the newest data.
         let version = Version::default().apply(&adding(&[(1, 1, 10), (2, 11, 20), (3, 21, 30)])).unwrap();
         let mut compaction = adding(&[(5, 1, 20)]);
         compaction.removed = vec![(0, 1), (0, 2)];
@@ -299,13 +299,13 @@ mod tests {
 
     #[test]
     fn runs_stand_newest_first_and_their_tables_by_key() {
-        // Catches runs ordered by when they were installed: a read would stop at an older version.
+        // Catches runs ordered by the time of their installation: a read would stop at an older version.
         let placed = [(2, 1, 6, "a", "z"), (1, 7, 4, "p", "z"), (1, 9, 3, "a", "z"), (1, 7, 5, "a", "c")];
         let version = Version::default().apply(&placing(&placed)).unwrap();
         assert_eq!(numbers(&version), [3, 5, 4, 6]);
         let ids: Vec<(usize, u64)> = version.all_runs().map(|(level, run)| (level, run.id())).collect();
         assert_eq!(ids, [(1, 9), (1, 7), (2, 1)]);
-        // A run goes with its last table.
+        // A run is removed with its last table.
         let gone = VersionEdit { removed: vec![(1, 4), (1, 5), (2, 6)], ..VersionEdit::default() };
         let version = version.apply(&gone).unwrap();
         assert_eq!((version.levels().len(), version.runs(1).len()), (2, 1));
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn edits_that_break_the_version_are_refused() {
-        // Catches a damaged or misordered manifest that would be used as data.
+        // Catches a damaged or misordered manifest that is accepted.
         let version = Version::default().apply(&adding(&[(1, 1, 10)])).unwrap();
         let unknown = VersionEdit { removed: vec![(0, 7)], ..VersionEdit::default() };
         assert!(version.apply(&unknown).unwrap_err().contains("does not hold it"));
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_quarantined_table_is_on_no_level_and_known_until_it_is_dropped() {
-        // Catches a suspect that a rollover forgets: older versions of its keys would be read.
+        // Catches a suspect that is lost in a rollover: older versions of its keys would be read.
         let version = Version::default().apply(&adding(&[(1, 1, 10), (2, 11, 20)])).unwrap();
         let suspect = table(1, 1, 10);
         let mut edit = VersionEdit { quarantined: vec![suspect.clone()], ..VersionEdit::default() };
@@ -340,7 +340,7 @@ mod tests {
         let drop = VersionEdit { dropped: vec![1], ..VersionEdit::default() };
         let dropped = version.apply(&drop).unwrap();
         assert!(dropped.quarantined().is_empty());
-        // It is known until its file is gone, also after a rollover.
+        // The version lists the suspect until its file is removed, also after a rollover.
         assert_eq!(dropped.set_aside().collect::<Vec<_>>(), [&suspect]);
         assert_eq!(Version::default().apply(&dropped.as_edit()).unwrap(), dropped);
         assert_eq!(dropped.forgetting_dropped(|number| number != 1).set_aside().count(), 0);

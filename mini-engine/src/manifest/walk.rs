@@ -1,4 +1,4 @@
-//! Walks through a manifest: the one reader of its edits, for an open, for salvage and for a dump.
+//! Walks through a manifest: the only reader of its edits, for an open, a salvage and a dump.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use crate::manifest::names::CURRENT;
 use crate::manifest::version::VersionEdit;
 use crate::manifest::{edit, frame};
 
-/// An edit and its place.
+/// An edit and its offset.
 #[derive(Debug)]
 pub(crate) struct EditAt {
     pub(crate) offset: u64,
-    /// Bytes of its frame.
+    /// The length of its frame.
     pub(crate) len: u64,
     pub(crate) edit: VersionEdit,
 }
 
-/// The edits of a manifest, one after the other. Damage is an error in its place, and the edits behind it follow.
+/// The edits of a manifest, one after the other. Damage is yielded as an error in its place, and the edits after it follow.
 pub(crate) struct Edits<'a> {
     path: &'a Path,
     number: u64,
@@ -42,12 +42,12 @@ impl<'a> Edits<'a> {
         Ok(Self { path, number, bytes, header, at: frame::HEADER_LEN })
     }
 
-    /// The end of the last edit so far.
+    /// The end of the last edit that was read.
     pub(crate) fn end(&self) -> u64 {
         self.at as u64
     }
 
-    /// The number of bytes of a torn edit behind the last one.
+    /// The length of a torn edit after the last one.
     pub(crate) fn torn_bytes(&self) -> u64 {
         self.bytes.len().saturating_sub(self.at) as u64
     }
@@ -56,7 +56,7 @@ impl<'a> Edits<'a> {
 impl Iterator for Edits<'_> {
     type Item = Result<EditAt>;
 
-    /// The next edit; `None` at the end, torn or not.
+    /// The next edit; `None` at the end, even if that is torn.
     fn next(&mut self) -> Option<Result<EditAt>> {
         if let Some(damage) = self.header.take() {
             return Some(Err(damage));

@@ -1,8 +1,8 @@
 //! The memtables of a database: one accepts writes, the frozen ones wait for their flush.
 //!
-//! A memtable and a log belong together: log `n` holds exactly the writes of the memtable bound to `n`. A write gets its places in both in one step
-//! under the write lock. Both end together when the memtable is frozen and the places are filled. So a log is obsolete exactly when its memtable is
-//! in a table, and the oldest log that replay needs is that of the oldest memtable.
+//! A memtable and a log belong together: log `n` contains exactly the writes of the memtable with the log number `n`. A write is assigned its places
+//! in both in one step under the write lock. Both are complete when the memtable is frozen and all assigned places are written. So a log is obsolete
+//! exactly when its memtable is in a table, and the oldest log that replay needs is that of the oldest memtable.
 
 mod range_tombstones;
 mod vector;
@@ -20,12 +20,12 @@ use crate::iter::{EntryIter, Stepped, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, MAX_SEQNO, Millis, RangeTombstone, SeqNo, Slice, WriteBatch, shown};
 
-/// The memory of a memtable's head and of the first chunk of its arena, whatever its size.
+/// The memory for the head of a memtable and the first chunk of its arena, however large the memtable is.
 const BASE_BYTES: usize = 1 << 20;
-/// An upper bound of a node's memory besides its key and value.
+/// An upper bound of a node's memory without its key and value.
 const NODE_BYTES: usize = 96;
 
-/// A memtable of either kind. Clones share it.
+/// A memtable of either kind. Clones share the memtable.
 #[derive(Clone)]
 pub(crate) enum Table {
     SkipList(Memtable),
@@ -47,7 +47,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory that the entries take.
+    /// Bytes of memory used by the entries.
     pub(crate) fn memory_usage(&self) -> usize {
         match self {
             Self::SkipList(table) => table.memory_usage(),
@@ -63,7 +63,7 @@ impl Table {
         }
     }
 
-    /// Reserves everything that `ops` will need, so that applying them cannot fail.
+    /// Reserves all memory that `ops` will need, so that applying them cannot fail.
     pub(crate) fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
         match self {
             Self::SkipList(table) => table.reserve(ops).map(Reservation::SkipList),
@@ -78,7 +78,7 @@ pub(crate) enum Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// Stores the operations, the first with sequence number `first`.
+    /// Stores the operations; the first one gets sequence number `first`.
     #[inline]
     pub(crate) fn apply(self, first: SeqNo) {
         match self {
@@ -88,28 +88,29 @@ impl Reservation<'_> {
     }
 }
 
-// Memtables take the longest stored key.
+// Memtables must accept the longest stored key.
 const _: () = assert!(crate::types::MAX_STORED_KEY_LEN <= fastskip::MAX_KEY_LEN);
 
-/// A memtable and the number of the log that holds the same writes.
+/// A memtable and the number of the log that contains the same writes.
 #[derive(Clone)]
 pub(crate) struct LoggedMemtable {
     pub(crate) table: Table,
     pub(crate) log: u64,
     ranges: Arc<MemtableRanges>,
-    /// Whether some tombstones are expiring entries. Relaxed: set before these are visible, as range tombstones are (R2).
+    /// Whether some entries of tombstone kind are entries that expire. Relaxed: set before these entries are visible, like range tombstones (R2).
     has_expiring: Arc<AtomicBool>,
 }
 
 impl LoggedMemtable {
-    /// Whether both are the same memtable. Two of them may have the same log: a large batch gets another one before its log has anything.
+    /// Whether `self` and `other` are the same memtable. Two memtables may have the same log: a large batch gets another memtable while its log is
+    /// still empty.
     pub(crate) fn is(&self, other: &LoggedMemtable) -> bool {
         Arc::ptr_eq(&self.ranges, &other.ranges)
     }
 }
 
-/// Makes memtables one after the other. Each reuses the memory of a flushed one of its size, if there is one: touching fresh pages costs as much as
-/// an insert.
+/// Creates memtables one after the other. Each one reuses the memory of a flushed memtable of the same size, if there is one: touching fresh pages
+/// costs as much as an insert.
 #[derive(Debug)]
 pub(crate) struct MemtableFactory {
     kind: MemtableKind,
@@ -118,16 +119,16 @@ pub(crate) struct MemtableFactory {
 }
 
 impl MemtableFactory {
-    /// A factory for memtables of `kind`, each with about `bytes` of memory. It keeps the memory of one.
+    /// A factory for memtables of `kind`, each with about `bytes` of memory. It keeps the memory of at most one flushed memtable.
     pub(crate) fn new(kind: MemtableKind, bytes: usize) -> MemtableFactory {
         MemtableFactory { kind, bytes, pool: TablePool::new(1) }
     }
 
-    /// An empty memtable for log `log`, for at least `memory` bytes. Errors as of [`LoggedMemtable::new`].
+    /// An empty memtable for log `log`, for at least `memory` bytes. Errors are those of [`LoggedMemtable::new`].
     pub(crate) fn make(&self, log: u64, memory: usize) -> Result<LoggedMemtable> {
         match memory <= self.bytes {
             true => LoggedMemtable::in_pool(self.kind, log, self.bytes, &self.pool),
-            // Its memory does not fit a memtable of the usual size, and would displace one that does.
+            // Memory of this size does not fit a memtable of the usual size, and would displace memory that does.
             false => LoggedMemtable::new(self.kind, log, memory),
         }
     }
@@ -148,7 +149,7 @@ impl LoggedMemtable {
     }
 
     fn in_pool(kind: MemtableKind, log: u64, bytes: usize, pool: &TablePool) -> Result<LoggedMemtable> {
-        // The write that makes a memtable full may be half as large as the memtable, by the same estimate.
+        // The write that fills a memtable may itself be half as large as the memtable, by the same estimate.
         let limit = bytes.saturating_add(bytes / 2).saturating_add(BASE_BYTES);
         let table = match kind {
             MemtableKind::SkipList => {
@@ -165,8 +166,8 @@ impl LoggedMemtable {
         LoggedMemtable { table, log, ranges: Arc::default(), has_expiring: Arc::default() }
     }
 
-    /// The newest version of `key` that is not newer than `seqno`, as a read at `now` shows it: a value (`Some(Some(..))`, as `take` returns it
-    /// with the instant at which it expires, if it does), absent (`Some(None)`), or unknown here (`None`).
+    /// The newest version of `key` with a number <= `seqno`, as a read at `now` sees it: a value (`Some(Some(..))`, the result of `take` with the
+    /// instant at which it expires, if it does), absent (`Some(None)`), or not in this memtable (`None`).
     #[inline]
     pub(crate) fn get<T>(
         &self,
@@ -187,7 +188,7 @@ impl LoggedMemtable {
         }
     }
 
-    /// Like `get`, for either kind of memtable, also if range tombstones may be newer than the key's version, or if it may expire.
+    /// Like `get`, for either kind of memtable, also if range tombstones may be newer than the key's version, or if the version may expire.
     #[inline(never)]
     fn get_beside<T>(
         &self,
@@ -210,13 +211,13 @@ impl LoggedMemtable {
         found.or(covered_at.map(|_| None))
     }
 
-    /// The newest range tombstone that covers `key` and is not newer than `seqno`.
+    /// The newest range tombstone that covers `key`, with a number <= `seqno`.
     fn covered_at(&self, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         let ranges = self.ranges.get();
         ranges.iter().flat_map(|sets| sets.iter()).filter_map(|set| set.covering(key, seqno)).max()
     }
 
-    /// The number of the newest version of `key`, visible or not: an entry, or a range tombstone that covers it.
+    /// The sequence number of the newest version of `key`, visible or not: an entry, or a range tombstone that covers the key.
     pub(crate) fn newest(&self, key: &[u8]) -> Option<SeqNo> {
         let entry = match &self.table {
             Table::SkipList(table) => table.get_version(key, MAX_SEQNO).map(|version| version.seqno),
@@ -225,12 +226,12 @@ impl LoggedMemtable {
         entry.max(self.covered_at(key, MAX_SEQNO))
     }
 
-    /// Adds range tombstones. Their operations are also applied.
+    /// Adds range tombstones. Their operations must also be applied.
     pub(crate) fn add_ranges(&self, ranges: impl IntoIterator<Item = RangeTombstone>) {
         self.ranges.add(ranges);
     }
 
-    /// Entries that expire are about to become visible.
+    /// Called before entries that expire become visible.
     pub(crate) fn note_expiring(&self) {
         self.has_expiring.store(true, Ordering::Relaxed);
     }
@@ -240,7 +241,7 @@ impl LoggedMemtable {
         self.has_expiring.load(Ordering::Relaxed)
     }
 
-    /// Its present range tombstones, in a few sets.
+    /// The present range tombstones, in a few sets.
     pub(crate) fn range_sets(&self) -> RangeSets {
         self.ranges.get().map_or_else(RangeSets::new, |sets| RangeSets::clone(&sets))
     }
@@ -249,8 +250,8 @@ impl LoggedMemtable {
         self.table.memory_usage() + self.ranges.memory_usage()
     }
 
-    /// Like `get` for each of `keys`, with copies of the values: passes each result to `found`, with the key's position, as long as `found` wants
-    /// more. Searches of a skip list run side by side.
+    /// Like `get` for each of `keys`, with copies of the values: passes each result with the key's position to `found`, until `found` returns
+    /// `Break`. Searches of a skip list overlap.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -299,18 +300,18 @@ impl std::fmt::Debug for LoggedMemtable {
     }
 }
 
-/// The engine's kind of a version in a skip list.
+/// Converts the kind of a version in a skip list to the engine's kind.
 #[inline]
 fn kind_of(version: &Version<'_>) -> Kind {
     kind(version.kind, !version.value.is_empty())
 }
 
-/// A memtable that one thread builds from the operations of logs, before anyone reads it.
+/// A memtable that one thread builds from the operations of logs, before any thread reads it.
 #[derive(Debug, Default)]
 pub(crate) struct MemtableBuilder {
     entries: VectorBuilder,
     ranges: Vec<RangeTombstone>,
-    /// Bytes of memory that the ranges take.
+    /// Bytes of memory used by the range tombstones.
     range_bytes: usize,
     has_expiring: bool,
 }
@@ -326,7 +327,7 @@ impl MemtableBuilder {
         }
     }
 
-    /// Bytes of memory that it takes; 0 if it is empty.
+    /// Bytes of memory used; 0 if it is empty.
     pub(crate) fn memory_usage(&self) -> usize {
         self.entries.memory_usage() + self.range_bytes
     }
@@ -348,14 +349,14 @@ impl MemtableBuilder {
     }
 }
 
-/// An upper estimate of the memory that `operations` with `payload` bytes of keys and values take in a memtable, if `ranges` of them remove ranges.
+/// An upper estimate of the memory of `operations` with `payload` bytes of keys and values in a memtable, if `ranges` of them are range removals.
 pub(crate) fn memory_for(operations: usize, ranges: u32, payload: usize) -> usize {
     let ranges = ranges as usize * RANGE_BYTES;
     payload.saturating_add(operations.saturating_mul(NODE_BYTES)).saturating_add(ranges)
 }
 
-/// The operations of `batch` for the memtable. `expiring` are the stored values of its entries that expire. The removal of a range removes its first
-/// key here; the rest is added by [`LoggedMemtable::add_ranges`].
+/// The operations of `batch` for the memtable. `expiring` are the stored values of its entries that expire. A range removal becomes the removal of
+/// its first key here; [`LoggedMemtable::add_ranges`] adds the range tombstone.
 pub(crate) fn ops<'a>(batch: &'a WriteBatch, expiring: &'a [&'a [u8]]) -> impl Iterator<Item = Op<'a>> {
     let mut expiring = expiring.chunks(1);
     batch.iter().map(move |operation| {
@@ -364,7 +365,7 @@ pub(crate) fn ops<'a>(batch: &'a WriteBatch, expiring: &'a [&'a [u8]]) -> impl I
     })
 }
 
-/// An operation for the memtable. `stored` is the value of one that expires, in a list.
+/// Converts an operation for the memtable. `stored` has the value if the entry expires.
 fn op<'a>(op: BatchOp<'a>, stored: &'a [&'a [u8]]) -> Op<'a> {
     match op {
         BatchOp::Insert { key, value } => Op::Put { key, value },
@@ -375,7 +376,7 @@ fn op<'a>(op: BatchOp<'a>, stored: &'a [&'a [u8]]) -> Op<'a> {
     }
 }
 
-/// The range tombstone for an operation with this number, if it removes a range.
+/// The range tombstone of an operation with this sequence number, if the operation removes a range.
 pub(crate) fn range_tombstone(op: BatchOp<'_>, seqno: SeqNo) -> Option<RangeTombstone> {
     match op {
         BatchOp::RemoveRange { start, end } => {
@@ -392,10 +393,10 @@ pub(crate) enum MemtableIter {
 
 impl_entry_iter!(MemtableIter { SkipList, Vector });
 
-/// A skip list's cursor as one sorted sequence. It reads memory only, so that no step of it fails.
+/// A cursor of a skip list as an [`EntryIter`]. It reads only memory, so no step fails.
 pub(crate) struct SkipListIter {
     cursor: OwnedCursor,
-    /// The key that the last step came from.
+    /// The key before the last step.
     passed: Vec<u8>,
     repeats: bool,
 }
@@ -435,7 +436,7 @@ impl EntryIter for SkipListIter {
         self.cursor.version().map_or(&[], |version| version.value)
     }
 
-    // A search finds a version, and the first step takes it. Past an end, only a search leads back.
+    // A search only finds a version; the first step makes it the current one. After an end, only a search makes the cursor valid again.
 
     #[inline]
     fn repeats(&self) -> bool {

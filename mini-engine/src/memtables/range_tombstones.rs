@@ -1,14 +1,14 @@
-//! [`MemtableRanges`]: the range tombstones of a memtable, beside its entries.
+//! [`MemtableRanges`]: the range tombstones of a memtable, stored separately from its entries.
 //!
-//! Usually there are none: then a read pays one load. Otherwise they are in a few sets, which never change, so that readers share them. New ones
-//! become a set, together with the sets that are small in comparison: each set is at least [`GROWTH`] times as large as the next (the logarithmic
-//! method of Bentley and Saxe). So each of n range tombstones is copied into a new set O(log n) times, and a read searches O(log n) sets.
+//! Usually there are no range tombstones: then a read costs one load. Otherwise they are in a few immutable sets, which readers share. New range
+//! tombstones become a set, merged with the sets that are small in comparison: each set is at least [`GROWTH`] times as large as the next (the
+//! logarithmic method of Bentley and Saxe). So each of n range tombstones is copied into a new set O(log n) times, and a read searches O(log n) sets.
 //!
-//! R1 the first key of each range is removed by an ordinary tombstone of the same number, among the entries. So a memtable with range
-//!    tombstones is not empty, and its operations have numbers without gaps.
-//! R2 a number is published after the range tombstones of all numbers up to it were added (`db/core/publication.rs`), as with entries. So a reader
-//! that sees a number sees them, whatever the orderings here; it ignores newer ones by their numbers.
-//! R3 after the freeze nothing is added.
+//! R1 the first key of each range is also removed by an ordinary tombstone with the same sequence number, among the entries. So a memtable with range
+//!    tombstones is not empty, and its operations have sequence numbers without gaps.
+//! R2 a sequence number is published after the range tombstones of all numbers up to it were added (`db/core/publication.rs`), as with entries. So a
+//! reader that sees a number sees these range tombstones, whatever memory orderings are used here; it ignores newer ones by their numbers.
+//! R3 after the freeze no range tombstone is added.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,8 +18,8 @@ use arc_swap::{ArcSwap, Guard};
 use crate::lock::lock;
 use crate::types::{RangeTombstone, RangeTombstones};
 
-/// The minimum ratio of the size of a set to the next one. With a larger ratio, a read searches fewer sets, and a range tombstone is copied into new
-/// sets more often.
+/// The minimum ratio between the sizes of a set and the next one. With a larger ratio, a read searches fewer sets, and a range tombstone is copied
+/// into new sets more often.
 const GROWTH: usize = 8;
 
 /// Sets of range tombstones, the largest first.
@@ -30,9 +30,9 @@ pub(super) struct MemtableRanges {
     /// Relaxed: by R2 every reader that must see it set has synchronised with the thread that set it.
     is_used: AtomicBool,
     sets: ArcSwap<RangeSets>,
-    /// Held by a writer that adds some.
+    /// Held by a writer that adds range tombstones.
     adding: Mutex<()>,
-    /// Relaxed: an estimate.
+    /// Relaxed: only an estimate.
     memory: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ impl MemtableRanges {
         if newest.is_empty() {
             return;
         }
-        // The sets are replaced in one step, so they are consistent after a panic at any place.
+        // The sets are replaced in one step, so they are consistent after a panic anywhere.
         let _adding = lock(&self.adding);
         self.memory.fetch_add(newest.iter().map(memory_of).sum(), Ordering::Relaxed);
         let mut sets = RangeSets::clone(&self.sets.load());
@@ -56,7 +56,7 @@ impl MemtableRanges {
         self.is_used.store(true, Ordering::Relaxed);
     }
 
-    /// Whether any were added.
+    /// Whether any range tombstones were added.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
@@ -68,18 +68,18 @@ impl MemtableRanges {
         if self.is_used() { Some(self.sets.load()) } else { None }
     }
 
-    /// Their approximate memory in bytes.
+    /// The approximate memory of the range tombstones in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
 }
 
-/// An upper estimate of the memory that a range tombstone takes, in bytes, unless many are nested.
+/// An upper estimate of the memory of a range tombstone, in bytes, unless many are nested.
 pub(crate) fn memory_of(range: &RangeTombstone) -> usize {
     RANGE_BYTES + range.start.len() + range.end.len()
 }
 
-/// The memory of a range tombstone besides its keys.
+/// The memory of a range tombstone without its keys.
 pub(super) const RANGE_BYTES: usize = 256;
 
 #[cfg(test)]
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn range_tombstones_are_put_into_new_sets_seldom_and_are_in_few() {
-        // Catches an addition that copies all existing ones, and a read that asks as many sets as there were additions.
+        // Catches an addition that copies all existing range tombstones, and a read that searches one set for each addition.
         const COUNT: u64 = 20_000;
         let ranges = MemtableRanges::default();
         let key = |n: u64| Slice::from(&n.to_be_bytes()[..]);
         let (mut put, mut before) = (0, RangeSets::new());
         for n in 0..COUNT {
-            // Far from each other, in no order.
+            // The ranges are far apart and in random order.
             let at = n.wrapping_mul(0x9e37_79b9) % COUNT * 2;
             ranges.add([RangeTombstone { start: key(at), end: key(at + 1), seqno: n }]);
             let sets = RangeSets::clone(&ranges.get().expect("added"));

@@ -16,7 +16,7 @@ fn memtable(kind: MemtableKind) -> LoggedMemtable {
     memtable
 }
 
-/// What a read shows of `key`, and when it expires. The clock stands at 2.
+/// The result of a read of `key`, and when the value expires. The instant of the read is 2.
 fn get(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Option<Option<(Vec<u8>, Option<Millis>)>> {
     memtable.get(key, seqno, || 2, |value, at| (value.to_vec(), at))
 }
@@ -39,7 +39,7 @@ fn get_both(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Vec<(usize, 
 
 #[test]
 fn a_tombstone_is_told_from_an_absent_key() {
-    // Catches a removed key looked for in older tables, where its old value still is.
+    // Catches a removed key that is searched for in older tables, where its old value still is.
     for kind in KINDS {
         let memtable = memtable(kind);
         for frozen in [false, true] {
@@ -54,7 +54,7 @@ fn a_tombstone_is_told_from_an_absent_key() {
                 Some(InsertError::Frozen),
                 "{frozen}"
             );
-            // The first scan sorts.
+            // The first scan sorts the entries.
             drop(memtable.iter());
         }
     }
@@ -62,7 +62,7 @@ fn a_tombstone_is_told_from_an_absent_key() {
 
 #[test]
 fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_memtable() {
-    // Catches an adapter that mixes up a direction or a seek, and a cursor into freed memory.
+    // Catches an adapter that mixes up a direction or a seek, and a cursor that reads freed memory.
     for kind in KINDS {
         let mut iter = memtable(kind).iter();
         let mut seen = Vec::new();
@@ -89,7 +89,7 @@ fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_me
 
 #[test]
 fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
-    // Catches a memtable that is stepped through version by version: a counter that was often increased would stop every backward scan.
+    // Catches an iterator that steps through all versions of a key: a counter that was often increased would stall every backward scan.
     for kind in KINDS {
         let memtable = LoggedMemtable::new(kind, 1, 1 << 24).unwrap();
         for Entry { key, seqno, value, .. } in many_versions() {
@@ -102,7 +102,7 @@ fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
 
 #[test]
 fn a_memtable_is_full_at_its_limit_and_takes_one_batch_of_any_size() {
-    // Catches a memtable that grows for ever, and one that refuses what is larger than itself.
+    // Catches a memtable that grows without limit, and one that rejects a batch larger than itself.
     let table = VectorTable::new(10_000);
     let value = vec![1; 4000];
     let put = [Op::Put { key: b"k", value: &value }];
@@ -115,12 +115,12 @@ fn a_memtable_is_full_at_its_limit_and_takes_one_batch_of_any_size() {
     VectorTable::new(10_000).reserve(&[Op::Put { key: b"k", value: &large }]).unwrap().apply(1);
 }
 
-/// A key, and its value with the instant at which it expires, if it does; none for a removal.
+/// A key, and its value with the instant at which it expires, if it does; `None` for a removal.
 type Write = (Vec<u8>, Option<(Option<Millis>, Vec<u8>)>);
 
 #[test]
 fn the_memory_of_a_memtable_for_a_large_batch_is_not_kept() {
-    // Catches a database that keeps the memory of its largest batch, instead of that of later memtables.
+    // Catches a database that keeps the memory of its largest batch instead of that of later memtables.
     let factory = MemtableFactory::new(MemtableKind::SkipList, 1 << 20);
     drop(factory.make(1, 0).unwrap());
     assert_eq!(factory.pool.len(), 1);
@@ -137,10 +137,10 @@ fn write() -> impl Strategy<Value = Write> {
     (vec(prop::sample::select(&[0u8, b'a', 0xff][..]), 0..3), prop::option::of(value))
 }
 
-/// The shared beginnings of keys: none, shorter than a head, and longer.
+/// The common prefixes of keys: none, one shorter than a head, and one longer.
 const BEGINNINGS: [&[u8]; 3] = [b"", b"shared", b"a longer beginning"];
 
-/// The entries that a walk of `moves` from a seek shows.
+/// The entries that the cursor reaches with `moves` after a seek.
 fn walk(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo, moves: &[bool]) -> Vec<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
     let mut shown = Vec::new();
     let mut iter = memtable.iter();
@@ -165,12 +165,12 @@ proptest! {
     fn a_vector_reads_as_a_skip_list_does(
         batches in vec(vec(write(), 1..6), 0..12),
         reads in vec((write(), 0..40u64, vec(any::<bool>(), 0..12)), 1..8),
-        // The beginning of most stored keys, and that of the searched key.
+        // The prefix of most stored keys, and that of the searched key.
         (usual, other) in (0..BEGINNINGS.len(), 0..BEGINNINGS.len()),
         frozen in any::<bool>(),
     ) {
-        // Catches a version that is missed or shown too early, a wrong order, a copy that was not sorted, and keys that are distinguished by bytes
-        // that they share, or by zeros behind the end of one; an entry that has expired and is shown, or one that has not and is not.
+        // Catches a version that is missed or returned too early, a wrong order, a copy that was not sorted, and keys distinguished by shared bytes,
+        // or by zeros after the end of one. Also catches an expired entry that is returned, and an entry that is missing before it expires.
         let begin = |key: &[u8], with: usize| [BEGINNINGS[with], key].concat();
         let batches: Vec<Vec<Write>> = batches
             .into_iter()
@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn what_is_reserved_counts_before_it_is_applied_and_not_after_it_was_given_up() {
-    // Catches writers that together take a multiple of the limit, since none of them has applied its batch yet.
+    // Catches writers that together exceed the limit several times, since none of them has applied its batch yet.
     let value = vec![7; 90_000];
     let ops = [Op::Put { key: b"a", value: &value }];
     for kind in KINDS {
@@ -241,7 +241,7 @@ fn what_is_reserved_counts_before_it_is_applied_and_not_after_it_was_given_up() 
 
 #[test]
 fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
-    // Catches an entry cut at the end of a piece of memory, or looked for in another one; and entries in the order of arrival.
+    // Catches an entry that is cut at the end of a chunk, or searched for in another chunk; and entries in the order of arrival.
     let sizes = [0, 1, 100, 65_519, 65_520, 65_521, 65_536, 300_000];
     let mut builder = VectorBuilder::default();
     let key = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));

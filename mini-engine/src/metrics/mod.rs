@@ -1,8 +1,8 @@
-//! Counters that all layers add to, and [`Metrics`], the snapshot that a user gets.
+//! Counters to which all layers add, and [`Metrics`], the snapshot of them for users.
 //!
-//! Counters are independent, relaxed atomics: each is exact, but a snapshot under load is not of one instant. Each has its own cache line, so that
-//! readers and writers of different counters do not slow each other. Counters that each point read changes have one word for each thread
-//! ([`ReadCounter`]), so that readers do not slow each other either.
+//! Counters are independent, relaxed atomics: each is exact, but a snapshot under load does not show one single instant. Each counter has its own
+//! cache line, so that readers and writers of different counters do not slow each other down. Counters that each point read changes have one word for
+//! each thread ([`ReadCounter`]), so that readers do not slow each other down either.
 
 mod read_counter;
 
@@ -16,7 +16,7 @@ use crate::options::Compaction;
 /// The maximum number of levels, level 0 included.
 pub(crate) const MAX_LEVELS: usize = 8;
 
-/// A number that only grows.
+/// A number that only increases.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Counter(AtomicU64);
@@ -31,12 +31,12 @@ impl Counter {
     }
 }
 
-/// A number that only grows. Only the holder of a lock adds to it, without a read-modify-write.
+/// A number that only increases. Only the holder of a lock adds to it, without a read-modify-write operation.
 #[derive(Debug, Default)]
 pub(crate) struct LockedCounter(AtomicU64);
 
 impl LockedCounter {
-    /// Adds `n`, for the holder of the lock.
+    /// Adds `n`; the caller holds the lock.
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.get() + n, Ordering::Relaxed);
     }
@@ -46,19 +46,19 @@ impl LockedCounter {
     }
 }
 
-/// Counters under the write lock, on a cache line that moves with it.
+/// Counters guarded by the write lock, on a cache line that moves between processors with it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct WriteCounters {
     /// Operations of batches that have sequence numbers.
     pub(crate) writes: LockedCounter,
-    /// Bytes of their keys and values.
+    /// Bytes of keys and values of these operations.
     pub(crate) user_bytes: LockedCounter,
     /// Bytes of frames in logs.
     pub(crate) frame_bytes: LockedCounter,
 }
 
-/// Waits of writers: how often, and for how long.
+/// The number and the duration of writers' waits.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) count: Counter,
@@ -71,7 +71,7 @@ impl Waits {
     }
 }
 
-/// Defines [`Counters`], and [`Metrics`], which shows each counter of the list under its name.
+/// Defines [`Counters`], and [`Metrics`], in which each counter of the list has a field of the same name.
 macro_rules! define_metrics {
     ($($(#[$doc:meta])* $name:ident: $counter:ty,)*) => {
         /// The counters of one open database.
@@ -109,80 +109,81 @@ macro_rules! define_metrics {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Metrics {
-            /// Inserts and removes: acknowledged, or with a place in the log.
+            /// Inserts and removes that were acknowledged, or have a place in the log.
             pub writes: u64,
-            /// Bytes of keys and values in them.
+            /// Bytes of keys and values of these operations.
             pub user_bytes: u64,
             /// Bytes of the batches as stored in logs, and of the logs' headers.
             pub wal_bytes: u64,
-            /// Times a writer had to wait for a flush, or for a compaction of level 0.
+            /// The number of times that a writer had to wait for a flush, or for a compaction of level 0.
             pub stalls: u64,
-            /// Time for which writers waited for these, summed over writers.
+            /// The duration of these waits, summed over writers.
             pub stall_time: Duration,
-            /// Writes that were slowed down so that compactions of level 0 could keep up.
+            /// The number of writes that were slowed down so that compactions of level 0 could keep up.
             pub slowdowns: u64,
-            /// Time by which writes were slowed down, summed over writers.
+            /// The time by which these writes were slowed down, summed over writers.
             pub slowdown_time: Duration,
-            /// Times a writer had to wait for the next log, or for more space in the present one.
+            /// The number of times that a writer had to wait for the next log, or for more space in the present one.
             pub log_waits: u64,
-            /// Time for which writers waited for these, summed over writers.
+            /// The duration of these waits, summed over writers.
             pub log_wait_time: Duration,
             $($(#[$doc])* pub $name: u64,)*
-            /// Bytes of memory that the entries of memtables take now, including those that wait for their flush.
+            /// The present memory of the entries of all memtables in bytes, including frozen ones.
             pub memtable_bytes: u64,
-            /// The present number of keys, as an estimate that costs nothing: entries of memtables and tables, less two for each tombstone in
-            /// tables. It also counts the obsolete versions that no compaction has dropped yet.
+            /// An estimate of the present number of keys, at no cost: entries of memtables and tables, less two for each tombstone in tables. It
+            /// includes obsolete versions that no compaction has dropped yet.
             pub estimated_keys: u64,
-            /// Bytes of memory that the cached blocks take now, data blocks and partitions.
+            /// The present memory of the cached blocks in bytes: data blocks and partitions.
             pub cache_bytes: u64,
-            /// Bytes of memory that the roots of tables take now, outside the cache, once the tables were read: about a six-thousandth of their data.
+            /// The present memory of the roots of tables in bytes, outside the cache; about a six-thousandth of the data of all tables read.
             pub table_memory_bytes: u64,
-            /// Tables whose files are open now, at most [`Options::max_open_files`](crate::Options::max_open_files).
+            /// The number of tables whose files are open at present, at most [`Options::max_open_files`](crate::Options::max_open_files).
             pub open_files: u64,
-            /// The policy by which tables are compacted.
+            /// The policy that compacts tables.
             pub compaction: Compaction,
             /// Bytes of keys and values that were flushed to tables since the database was created.
             pub flushed_user_bytes: u64,
-            /// The time by which the clock of the database, which never goes back, is ahead of the system's. Until that has caught up, no entry
-            /// expires. See [`Keyspace::now`](crate::Keyspace::now).
+            /// The time by which the clock of the database, which never goes back, is ahead of the system's. Until the system's clock has caught up,
+            /// no entry expires. See [`Keyspace::now`](crate::Keyspace::now).
             pub clock_ahead: Duration,
-            /// The time for which the oldest open snapshot, iterator or cursor has been open; `None` if there is none. A snapshot keeps versions
-            /// from being compacted away, an iterator or a cursor keeps memtables and files.
+            /// The time since the oldest open snapshot, iterator or cursor was created; `None` if there is none. A snapshot keeps old versions from
+            /// being dropped, an iterator or a cursor keeps memtables and files.
             pub oldest_view_age: Option<Duration>,
-            /// Bytes of the oldest sorted run. Newer runs may make them obsolete.
+            /// Bytes of the oldest sorted run. Newer runs may make entries of that run obsolete.
             pub oldest_run_bytes: u64,
-            /// Memtables that wait for their flush now, or are being flushed.
+            /// The present number of frozen memtables, waiting or being flushed.
             pub immutable_memtables: u64,
-            /// Logs being created in advance for the next memtable now: 0 or 1.
+            /// The present number of logs that are being created for the next memtable: 0 or 1.
             pub logs_being_made: u64,
-            /// Flushes under way now. A flush ends when the log that it replaces has been removed or recycled; `flush` does not wait for that.
+            /// The present number of running flushes. A flush ends when the log that it makes obsolete has been removed or recycled; `flush` does not
+            /// wait for that.
             pub flushes_running: u64,
-            /// Compactions under way now.
+            /// The present number of running compactions.
             pub compactions_running: u64,
-            /// Whether a compaction is due now and has not begun.
+            /// Whether a compaction is due at present and has not begun.
             pub compaction_due: bool,
-            /// Files of tables that a compaction could not read since the database was opened. Compactions avoid them and all tables that overlap
-            /// them: those parts of the key range wait until the file can be read, or until [`RecoveryMode::Quarantine`](crate::RecoveryMode)
-            /// removes it from the levels.
+            /// Files of tables that compactions could not read since the database was opened. Compactions avoid them and all tables that overlap
+            /// them: these parts of the key range wait until the file can be read, or until [`RecoveryMode::Quarantine`](crate::RecoveryMode) removes
+            /// it from the levels.
             pub damaged_files: Vec<PathBuf>,
-            /// The contents and the cost of each level, level 0 first.
+            /// The size and the costs of each level, level 0 first.
             pub levels: Vec<LevelMetrics>,
         }
     };
 }
 
 define_metrics! {
-    /// Bytes of zeros that were written to logs by calls: space allocated before the batches.
+    /// Bytes of zeros that were written to logs by calls, to allocate space before the batches.
     wal_zero_bytes: Counter,
-    /// System calls that wrote to logs, including those that fill them with zeros. A frame in a mapped log needs none.
+    /// System calls that wrote to logs, including those that write zeros. A frame in a mapped log needs no call.
     wal_writes: Counter,
-    /// Times a log was synced.
+    /// The number of syncs of logs.
     wal_syncs: Counter,
-    /// Logs that reused the file, and so the space, of a log that tables had replaced.
+    /// Logs that reused the file, and so the space, of an obsolete log.
     wal_recycled: Counter,
-    /// Memtables written to tables.
+    /// Memtables that were flushed to tables.
     flushes: Counter,
-    /// Bytes of those tables.
+    /// Bytes of the tables that these flushes wrote.
     flush_bytes: Counter,
     /// Compactions of tables.
     compactions: Counter,
@@ -193,22 +194,22 @@ define_metrics! {
     /// Bytes of data blocks read by [`Db::verify`](crate::Db::verify), and by an open with
     /// [`RecoveryMode::Quarantine`](crate::RecoveryMode).
     verify_bytes_read: Counter,
-    /// Commits of transactions that were refused because of a conflict. Those of `compare_and_swap` and of pops, which then begin again, are
-    /// counted too.
+    /// Commits of transactions that failed because of a conflict. The commits of `compare_and_swap` and of pops, which are then repeated, are counted
+    /// too.
     conflicts: Counter,
-    /// Newer writes that commits of transactions compared with what these had read; also versions that were searched for newer ones, where the
-    /// record of newer writes did not reach back to the transaction's beginning.
+    /// Newer writes that commits of transactions compared with their reads. If the record of newer writes did not go back to the transaction's
+    /// beginning, this also counts the versions that were searched for newer ones.
     commit_checks: Counter,
-    /// Keys without a value, removed or expired, that scans passed one by one; counted where there were 16 or more in a row.
+    /// Keys without a value, removed or expired, that scans stepped over one by one; counted only if there were 16 or more in a row.
     dead_keys_passed: Counter,
     /// Point reads.
     gets: ReadCounter,
-    /// Data blocks that point reads looked at, in the cache or not.
+    /// Data blocks that point reads searched, in the cache or not.
     get_blocks: ReadCounter,
-    /// Table reads that a filter made unnecessary.
+    /// Searches of tables that a filter made unnecessary.
     filter_negatives: ReadCounter,
-    /// Table reads that passed a filter and found nothing: false positives, and keys whose versions in the table are all newer than the snapshot
-    /// that was read.
+    /// Searches of tables that passed a filter and found nothing: false positives, and keys whose versions in the table are all newer than the
+    /// snapshot of the read.
     filter_false_positives: ReadCounter,
     /// Data blocks read from files.
     block_reads: Counter,
@@ -225,20 +226,20 @@ define_metrics! {
 }
 
 impl Metrics {
-    /// Bytes of tables that flushes and compactions wrote, for each byte of keys and values flushed, since the database was created. The log, which
-    /// adds one, is not included. `None` before the first flush.
+    /// Bytes of tables that flushes and compactions wrote, for each byte of keys and values flushed, since the database was created. This does not
+    /// include the log, which adds one. `None` before the first flush.
     pub fn write_amplification(&self) -> Option<f64> {
         ratio(self.levels.iter().map(|level| level.written).sum(), self.flushed_user_bytes)
     }
 
-    /// Data blocks looked at, in the cache or not, for each point read since the database was opened. Reads that memtables answer are counted and
-    /// look at no block. `None` before the first.
+    /// Data blocks searched, in the cache or not, for each point read since the database was opened. Reads that find their key in a memtable are
+    /// counted and search no block. `None` before the first read.
     pub fn read_amplification(&self) -> Option<f64> {
         ratio(self.get_blocks, self.gets)
     }
 
-    /// Bytes of all tables for each byte of the oldest run. This is the space amplification if all other entries only make entries of that run
-    /// obsolete; if newer runs hold new keys, it is an overestimate. `None` without a table.
+    /// Bytes of all tables for each byte of the oldest run. This is the space amplification if all other entries only replace entries of that run; if
+    /// newer runs have new keys, it is an overestimate. `None` if there is no table.
     pub fn space_amplification(&self) -> Option<f64> {
         ratio(self.levels.iter().map(|level| level.bytes).sum(), self.oldest_run_bytes)
     }
@@ -248,21 +249,22 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The size of one level.
+/// The size and the costs of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LevelMetrics {
-    /// Tables.
+    /// The number of tables.
     pub tables: u64,
-    /// Sorted runs, each of one or more tables: a read may have to ask each. On level 0 each table is one.
+    /// The number of sorted runs, each of one or more tables: a read may have to search each. On level 0 each table is a run.
     pub runs: u64,
-    /// Range tombstones in its tables. Several with equal bounds in one table count as one; one that is in two tables counts as two.
+    /// The number of range tombstones in the level's tables. Those with equal bounds in one table count once; one that is in two tables counts twice.
     pub range_tombstones: u64,
-    /// Tables whose lower keys an unfinished compaction has taken. Their files keep the space until it is done with them.
+    /// The number of narrowed tables, of which an unfinished compaction has already consumed the lower keys. Their files keep their space until the
+    /// compaction ends.
     pub narrowed: u64,
-    /// Bytes of their files.
+    /// Bytes of the tables' files.
     pub bytes: u64,
-    /// Bytes that arrived from above since the database was created: flushed to level 0, or tables that compactions took from the levels above.
+    /// Bytes that arrived from above since the database was created: flushes for level 0, otherwise tables compacted from the levels above.
     pub arrived: u64,
     /// Bytes of tables of the level that compactions read since the database was created.
     pub read: u64,
@@ -271,8 +273,8 @@ pub struct LevelMetrics {
 }
 
 impl LevelMetrics {
-    /// Bytes written to the level for each byte that arrived from above. Less than 1 if tables were moved, or obsolete versions dropped. `None` if
-    /// nothing arrived.
+    /// Bytes written to the level for each byte that arrived from above. Less than 1 if tables were moved, or obsolete versions dropped. `None` if no
+    /// bytes arrived.
     pub fn write_amplification(&self) -> Option<f64> {
         ratio(self.written, self.arrived)
     }
@@ -317,7 +319,7 @@ mod tests {
 
     #[test]
     fn amplifications_are_what_was_done_for_what_was_asked() {
-        // Catches a ratio upside down, and a division by nothing.
+        // Catches an inverted ratio, and a division by zero.
         let none = Metrics::default();
         assert_eq!(
             (none.write_amplification(), none.read_amplification(), none.space_amplification()),

@@ -1,21 +1,21 @@
 //! [`ReadCounter`]: a counter for many threads at once, without a read-modify-write and without a shared cache line.
 //!
-//! Each thread of the process has its own slot from its first count to its end. In each counter, only this thread writes the word of the slot, by a
-//! load and a store. Threads beyond the number of slots share one word, and add by a read-modify-write. So every count is exact.
+//! Each thread of the process has its own slot from its first count until it ends. In each counter, only this thread writes the word of its slot, by
+//! a load and a store. Threads in excess of the number of slots share one word, to which they add by read-modify-write. So every count is exact.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of slots: one for each bit of the word that says which are taken.
+/// The number of slots: one for each bit of the word that records which are taken.
 const SLOTS: usize = u64::BITS as usize;
 
-/// A bit for each slot that a thread has.
+/// Has a bit for each slot, which is set while a thread has the slot.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static SLOT: ThreadSlot = ThreadSlot::take();
 }
 
-/// The slot of a thread; `SLOTS` if there was none left.
+/// The slot of a thread; `SLOTS` if none was free.
 struct ThreadSlot(usize);
 
 impl ThreadSlot {
@@ -40,7 +40,7 @@ impl Drop for ThreadSlot {
 #[repr(align(64))]
 struct Word(AtomicU64);
 
-/// A number that only grows; many threads add to it.
+/// A number that only increases, and to which many threads add.
 #[derive(Debug)]
 pub(crate) struct ReadCounter {
     own: [Word; SLOTS],
@@ -56,7 +56,7 @@ impl Default for ReadCounter {
 impl ReadCounter {
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // A thread that is ending may have returned its slot.
+        // A thread that is ending may have returned its slot already.
         match self.own.get(SLOT.try_with(|slot| slot.0).unwrap_or(SLOTS)) {
             // Relaxed: no other thread writes this word.
             Some(Word(own)) => own.store(own.load(Ordering::Relaxed) + n, Ordering::Relaxed),
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn no_count_is_lost_by_more_threads_than_slots() {
-        // Catches two threads that share a slot, which would overwrite each other's counts, at once or one after the other.
+        // Catches two threads that have the same slot, at once or one after the other: they would overwrite each other's counts.
         const THREADS: usize = SLOTS + 9;
         let (counter, together) = (ReadCounter::default(), Barrier::new(THREADS));
         for round in 1..4 {

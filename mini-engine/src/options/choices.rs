@@ -1,4 +1,4 @@
-//! The values that some options choose among.
+//! The types of those options that select one of several values.
 
 #[cfg(doc)]
 use super::Options;
@@ -6,19 +6,20 @@ use super::{ZSTD_LEVEL, out_of_range, without_zstd};
 use crate::codec::HAS_ZSTD;
 use crate::error::Result;
 
-/// How the data blocks of tables are compressed. A block that does not shrink by 12 % is stored as it is.
+/// How the data blocks of tables are compressed. A block that compression does not shrink by 12 % is stored uncompressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4: fast, for data that is read often.
     #[default]
     Lz4,
-    /// Zstandard: denser and slower. It needs the feature `zstd`. Without it an open of a log that uses it, and each read or compaction of a
-    /// table that does, is [`Unsupported`](crate::Error::Unsupported), and the blocks of a keyspace whose option it is are stored as they are.
+    /// Zstandard: it compresses better but is slower. This needs the feature `zstd`. Without it, opening a log that uses Zstandard returns
+    /// [`Unsupported`](crate::Error::Unsupported), and so does each read or compaction of such a table; blocks of keyspaces with this option are
+    /// stored uncompressed.
     Zstd {
-        /// 1 (fastest) to 22 (densest); 3 is a usual choice.
+        /// 1 (fastest) to 22 (smallest); 3 is a usual choice.
         level: i32,
     },
 }
@@ -36,14 +37,14 @@ impl Compression {
     }
 }
 
-/// Declares [`Compaction`]: for each policy its documentation, its variant, and its name in options. The position is its number on disk, so a new
-/// policy comes last.
+/// Declares [`Compaction`]: the documentation, the variant and the option name of each policy. The position in the list is the policy's number on
+/// disk, so a new policy is added at the end.
 macro_rules! policies {
     ($($(#[$documentation:meta])* $name:ident = $written:literal,)*) => {
-        /// Decides which tables are compacted, and when, and thus the cost of writes, reads and space. May be changed at each open: any policy
+        /// Determines which tables are compacted, and when, and thus the cost of writes, reads and space. It may be changed at each open: any policy
         /// continues with the tables that another has left.
         ///
-        /// A *run* is a sorted sequence of tables; a read may have to ask each run, though filters rule most of them out.
+        /// A *run* is a sorted sequence of tables; a read may have to search each run, though filters exclude most of them.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Compaction {
@@ -54,7 +55,7 @@ macro_rules! policies {
             /// Every policy.
             pub const ALL: &'static [Compaction] = &[$(Compaction::$name),*];
 
-            /// Its name as users write it: `lazy-leveled`.
+            /// The name of the policy in options and output, for example `lazy-leveled`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $written,)*
@@ -65,23 +66,23 @@ macro_rules! policies {
 }
 
 policies! {
-    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. Least space and fewest runs, most
-    /// rewriting. This is the default of LevelDB and RocksDB.
+    /// One run on each level below level 0, each [`Options::size_ratio`] times as large as the one above. This needs the least space and has the
+    /// fewest runs, but rewrites the most. This is the default of LevelDB and RocksDB.
     #[default]
     Leveled = "leveled",
-    /// Up to [`Options::size_ratio`] runs on each level; that many are compacted into one run of the next level. Least rewriting, most runs and
-    /// space. The space is bounded as in RocksDB's universal compaction: newer runs that together have grown as large as the oldest one are
-    /// compacted with it.
+    /// Up to [`Options::size_ratio`] runs on each level; when a level has that number, they are compacted into one run of the next level. This
+    /// rewrites the least, but has the most runs and needs the most space. The space is bounded as in RocksDB's universal compaction: when the newer
+    /// runs together are as large as the oldest one, they are compacted with it.
     Tiered = "tiered",
-    /// Many runs on each level but the last, which is one run (Dostoevsky, Dayan and Idreos 2018): nearly the space of
-    /// leveled, and less rewriting.
+    /// Several runs on each level except the last, which is one run (Dostoevsky, Dayan and Idreos 2018): this needs hardly more space than leveled
+    /// compaction, and rewrites less.
     LazyLeveled = "lazy-leveled",
     /// Leveled, one table at a time: compactions are small and even, and need little additional space.
     Partial = "partial",
 }
 
 impl Compaction {
-    /// Its number on disk, from 1 on.
+    /// The number of the policy on disk, from 1 on.
     pub(crate) fn id(self) -> u64 {
         self as u64 + 1
     }
@@ -91,7 +92,7 @@ impl Compaction {
     }
 }
 
-/// The treatment of damaged or missing files when a database is opened.
+/// The treatment of damaged or missing files by an open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryMode {
@@ -99,26 +100,26 @@ pub enum RecoveryMode {
     #[default]
     Strict,
     /// The open continues with the sound files. Every table is read completely, which takes time in proportion to the database. A damaged table is
-    /// renamed to `{name}.aside`, never deleted, and reads in its key range fail from then on, in later opens of either mode too, until
-    /// [`Db::drop_quarantined`](crate::Db::drop_quarantined). In damaged logs the writes before the damage are kept, and everything behind it is
-    /// set aside. The recovery report lists the findings. A damaged manifest or `CURRENT` still makes the open fail: without them nothing is known
-    /// of the rest.
+    /// renamed to `{name}.aside`, never deleted. From then on reads in its key range fail, in later opens of either mode too, until
+    /// [`Db::drop_quarantined`](crate::Db::drop_quarantined). In damaged logs the writes before the damage are kept, and everything after it is set
+    /// aside. The recovery report lists the findings. A damaged manifest or `CURRENT` still makes the open fail: without them it is unknown which
+    /// other files are valid.
     Quarantine,
 }
 
-/// The way in which reads get the blocks of tables into memory. Compactions, and `verify`, always read the file.
+/// How reads load the blocks of tables into memory. Compactions and `verify` always read from the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableReads {
-    /// By system calls, into the block cache.
+    /// With system calls, into the block cache.
     #[default]
     Pread,
-    /// Through a mapping of the file: blocks that are not compressed are searched directly in the page cache, and values are views of it. The block
-    /// cache holds partitions and compressed blocks. Each block is checked when it is first touched. A file is open only for reads by system calls:
-    /// of compressed blocks, and of all blocks if the file cannot be mapped.
+    /// Through a mapping of the file: blocks that are not compressed are searched directly in the page cache, and values are slices of the mapping.
+    /// The block cache then contains only partitions and compressed blocks. The checksum of each block is verified when it is first used. A file
+    /// handle is needed only for reads with system calls: of compressed blocks, and of all blocks if the file cannot be mapped.
     ///
-    /// A device that fails under a mapped page ends the process (`SIGBUS`), and so does another program that truncates a table. With
-    /// [`TableReads::Pread`] a failing device is an error of that one read.
+    /// If a device fails under a mapped page, or another program truncates a table, the system kills the process (`SIGBUS`). With
+    /// [`TableReads::Pread`] a failing device only makes that read return an error.
     Mmap,
 }
 
@@ -129,8 +130,8 @@ pub enum MemtableKind {
     /// A lock-free skip list: always sorted, for reads and writes.
     #[default]
     SkipList,
-    /// A list in the order of the writes, sorted when it is written to a table: for loads with many writes and few reads. A read returns the same
-    /// results, but a point read looks at every entry in memory, and a scan first sorts a copy of them.
+    /// A list in the order of the writes, sorted when it is flushed to a table: for loads with many writes and few reads. Reads return the same
+    /// results, but a point read examines every entry of the memtable, and a scan first sorts a copy of them.
     Vector,
 }
 

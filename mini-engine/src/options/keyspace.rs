@@ -1,4 +1,4 @@
-//! [`KeyspaceOptions`]: the settings of one keyspace, kept in the database.
+//! [`KeyspaceOptions`]: the settings of one keyspace, stored in the database.
 
 use std::time::Duration;
 
@@ -8,33 +8,32 @@ use super::{Compression, ZSTD_LEVEL};
 use crate::error::{Error, Result};
 use crate::types::{KeyspaceId, Millis};
 
-/// The options of one keyspace, set by chaining. They are kept in the database; see [`Db::keyspace_with`](crate::Db::keyspace_with).
+/// The options of one keyspace, set by chained calls. They are stored in the database; see [`Db::keyspace_with`](crate::Db::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     pub(crate) compression: Option<Compression>,
     pub(crate) expire_after: Option<Millis>,
 }
 
-/// The compression of the keyspaces that have their own. A cheap clone.
+/// The compression of those keyspaces that set their own. Clones are cheap.
 pub(crate) type Compressions = RedBlackTreeMapSync<KeyspaceId, Compression>;
 
-/// The longest lifetime, in milliseconds: a thousand years.
+/// The maximum lifetime, in milliseconds: a thousand years.
 const MAX_LIFETIME: Millis = 1000 * 365 * 24 * 60 * 60 * 1000;
 
 impl KeyspaceOptions {
-    /// The compression of its data blocks, the same on every level, instead of that of the database's options. Existing tables keep theirs until a
-    /// compaction rewrites them.
+    /// The compression of the keyspace's data blocks, the same on every level; it replaces the compression in the database's options. Existing tables
+    /// keep their compression until they are rewritten.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
         self
     }
 
-    /// The time after which an inserted entry expires, unless the insertion gives it an expiry of its own, or
-    /// [`Keyspace::set_expiry`](crate::Keyspace::set_expiry) another one: 1 ms to 1,000 years, in whole milliseconds. By default entries do not
-    /// expire. Cassandra calls it the default time to live. It counts from the call that inserts, in a batch from
-    /// [`WriteBatch::keyspace`](crate::WriteBatch::keyspace). Existing entries stay as they are, and those of
-    /// [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. An entry that is to stay for ever is inserted by
-    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry) with `None` instead of a time, also where it is imported or rewritten.
+    /// The time after which an inserted entry expires, unless the insertion or [`Keyspace::set_expiry`](crate::Keyspace::set_expiry) gives it another
+    /// expiry: 1 ms to 1,000 years, in whole milliseconds. By default entries do not expire. Cassandra calls it the default time to live. The time
+    /// begins with the call that inserts, or, in a batch, with the call of [`WriteBatch::keyspace`](crate::WriteBatch::keyspace). Existing entries
+    /// stay unchanged, and those of [`Keyspace::ingest`](crate::Keyspace::ingest) do not expire. To insert an entry that never expires, also when
+    /// importing or rewriting it, call [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry) with `None` instead of a time.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -70,7 +69,7 @@ const AS_THE_DATABASE: u64 = 0;
 const NONE: u64 = 1;
 const LZ4: u64 = 2;
 
-/// The number of the compression in a manifest: 0 for that of the database, 1 for none, 2 for LZ4, 2 more than the level for Zstandard.
+/// The number of the compression in a manifest: 0 for the database's option, 1 for none, 2 for LZ4, the level plus 2 for Zstandard.
 pub(crate) fn compression_number(compression: Option<Compression>) -> u64 {
     match compression {
         None => AS_THE_DATABASE,
@@ -80,7 +79,7 @@ pub(crate) fn compression_number(compression: Option<Compression>) -> u64 {
     }
 }
 
-/// The compression of this number; `None` if there is none.
+/// The compression with this number; `None` if there is none.
 pub(crate) fn compression_of_number(number: u64) -> Option<Option<Compression>> {
     Some(match number {
         AS_THE_DATABASE => None,
@@ -99,7 +98,7 @@ mod tests {
 
     #[test]
     fn each_compression_has_a_number_of_its_own() {
-        // Catches two compressions with one number, and a number of none that is read as some.
+        // Catches two compressions with the same number, and an unassigned number that is read as a compression.
         let numbers = (0..).map_while(|number| compression_of_number(number).map(|found| (number, found)));
         let known: Vec<_> = numbers.collect();
         assert_eq!(known.len(), 3 + 22);

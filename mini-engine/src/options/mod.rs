@@ -26,7 +26,7 @@ macro_rules! define_options {
         values { $($(#[$doc:meta])* $name:ident: $type:ty = $default:expr $(, $range:expr)?;)* }
         optional { $($(#[$doc_of_optional:meta])* $optional:ident: $type_of_optional:ty $(, $range_of_optional:expr)?;)* }
     ) => {
-        /// The options of a database, set by chaining; `Options::default()` suits an ordinary machine.
+        /// The options of a database, set by chained calls; `Options::default()` suits an ordinary machine.
         ///
         /// ```
         /// use mini_engine::{Compression, Options};
@@ -39,7 +39,7 @@ macro_rules! define_options {
         pub struct Options {
             $(pub(crate) $name: $type,)*
             $(pub(crate) $optional: Option<$type_of_optional>,)*
-            /// The compression of each level; the last one applies to all deeper levels too. Not empty once validated.
+            /// The compression of each level; the last one applies to all deeper levels too. Not empty after validation.
             pub(crate) compression: Vec<Compression>,
         }
 
@@ -85,7 +85,7 @@ impl Options {
     }
 
     /// The number of tables that level 0 may hold before some are compacted. With tiered compaction level 0 is a level like any other, but writers
-    /// must not be slowed down before a compaction could begin.
+    /// must not be slowed down before a compaction is due.
     pub(crate) fn level_0_tables(&self) -> usize {
         self.l0_trigger.unwrap_or(match self.compaction {
             Some(Compaction::Tiered) => (self.size_ratio as usize).min(self.l0_slowdown / 2).max(1),
@@ -93,12 +93,12 @@ impl Options {
         })
     }
 
-    /// Tables on level 0 at which writers begin to be slowed down.
+    /// The number of tables on level 0 at which writers begin to be slowed down.
     pub(crate) fn slowdown_tables(&self) -> usize {
         self.l0_slowdown.max(self.level_0_tables() + 1)
     }
 
-    /// Tables on level 0 at which writers wait.
+    /// The number of tables on level 0 at which writers wait.
     pub(crate) fn stop_tables(&self) -> usize {
         self.l0_stop.max(self.level_0_tables() + 1)
     }
@@ -106,7 +106,7 @@ impl Options {
     /// Checks every option against its range.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] with the first option that is out of range, its value and its range.
+    /// [`Error::InvalidArgument`] for the first option that is out of range, with its value and its range.
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
         check_range("compression_per_level (levels)", self.compression.len() as u64, COMPRESSION_LEVELS)?;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn level_0_holds_four_tables_or_a_tier_unless_told_otherwise() {
-        // Catches tiered compactions that write more than they must, and a trigger that was set and has no effect.
+        // Catches tiered compactions that write more than necessary, and a trigger that was set but has no effect.
         let tables = |policy, set: fn(Options) -> Options| set(Options::default().compaction(policy)).level_0_tables();
         assert_eq!(
             [Compaction::Leveled, Compaction::LazyLeveled, Compaction::Partial].map(|p| tables(p, |o| o)),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_option_out_of_range_is_named_with_its_value_and_range() {
-        // Catches an option that is not checked, or an error that does not say which one it is.
+        // Catches an option that is not checked, or an error that does not name the option.
         let d = Options::default;
         let cases = [
             (d().memtable_bytes(4095), "memtable_bytes", "4095", "4096 to 17179869184"),
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_last_compression_given_is_that_of_all_deeper_levels() {
-        // Catches a list that is read from the bottom up, or a level past its end that gets the default.
+        // Catches a list that is read from the deepest level up, or a level after its end that gets the default.
         let zstd = Compression::Zstd { level: 3 };
         let options = Options::default().compression_per_level([Compression::None, zstd]);
         assert_eq!([0, 1, 2, 7].map(|level| options.compression_at(level)), [Compression::None, zstd, zstd, zstd]);
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn defaults_and_the_ends_of_ranges_are_valid() {
-        // Catches an exclusive comparison at either end.
+        // Catches an exclusive comparison at either end of a range.
         let d = Options::default;
         let zstd = |level| d().compression(Compression::Zstd { level });
         let levels = |levels: &[Compression]| d().compression_per_level(levels);

@@ -1,16 +1,16 @@
-//! [`TimeSource`]: the clock by which entries expire.
+//! [`TimeSource`]: the clock that determines when entries expire.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The clock by which entries expire: the system's by default. The replicas of a state machine need one on which they all agree.
+/// The clock that determines when entries expire; the default is the system's. The replicas of a state machine need a clock on which they agree.
 #[derive(Clone, Default)]
 pub struct TimeSource(Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>);
 
 impl TimeSource {
-    /// The clock that `now` reads. It is called often, by any number of threads, and with locks held that writes and snapshots need: it must not use
-    /// the database, and takes the time of every writer. If it panics in a write, the database accepts no more writes.
+    /// A clock whose time is the result of `now`. `now` is called often, by any number of threads, and with locks held that writes and snapshots
+    /// need: it must not use the database, and every write waits for it. If it panics during a write, the database accepts no more writes.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(now)))
     }
@@ -26,7 +26,7 @@ impl fmt::Debug for TimeSource {
     }
 }
 
-/// Two are equal if both are the system's clock, or clones of one.
+/// Two sources are equal if both are the system's clock, or if they are clones of each other.
 impl PartialEq for TimeSource {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

@@ -1,10 +1,11 @@
-//! Writes a table: entries in order, block by block, in large writes.
+//! Writes a table: entries in order, block by block, with large write calls.
 //!
-//! The file has its name from the start, but is not a table before [`Builder::finish`] has synced it: a crash leaves an orphan that nothing names.
-//! A builder that is dropped unfinished, or fails to finish, removes its file.
+//! The file has its name from the start, but is not a table before [`Builder::finish`] has synced it: a crash leaves an orphan to which no manifest
+//! refers. A builder that is dropped unfinished, or fails to finish, removes its file.
 //!
-//! Written bytes are synced in steps during the writing (RocksDB's `bytes_per_sync`). Correctness does not depend on these syncs: they only keep
-//! the device's queue short, so that the sync of a flush has little to wait for. A failure of one counts like a failure of the last.
+//! Written bytes are synced in steps while the table is written (like RocksDB's `bytes_per_sync`). Correctness does not depend on these syncs: they
+//! only keep the device's queue short, so that the sync of a flush has little to wait for. A failure of such a sync counts like one of the final
+//! sync.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const WRITE_LEN: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TableOptions {
     pub(crate) compression: Compression,
-    /// Bits of filter for each key, which need not be whole: 0 (no filter) to 32.
+    /// Bits of filter for each key, not necessarily whole: 0 (no filter) to 32.
     pub(crate) filter_bits_per_key: f64,
     pub(crate) block_bytes: usize,
     pub(crate) partition_bytes: usize,
@@ -38,7 +39,7 @@ pub(crate) struct TableOptions {
 }
 
 impl TableOptions {
-    /// A table of `level` with filters of `filter_bits` for each key.
+    /// The settings of a table of `level` with filters of `filter_bits` for each key.
     pub(crate) fn at_level(options: &Options, level: usize, filter_bits: f64) -> Self {
         Self {
             compression: options.compression_at(level),
@@ -54,13 +55,13 @@ impl TableOptions {
 pub(crate) struct Builder {
     output: Output,
     options: TableOptions,
-    /// The compression of keyspaces that have their own.
+    /// The compression of those keyspaces that set their own.
     compressions: Compressions,
-    /// That of the entries of the current block.
+    /// The keyspace of the entries of the current block.
     keyspace: KeyspaceId,
     block: BlockBuilder,
     partition: PartitionBuilder,
-    /// The contents of the finished partitions. They follow the data blocks, so they wait here: 1 to 4 % of the table.
+    /// The contents of the finished partitions. In the file they follow the data blocks, so they are kept in memory: 1 to 4 % of the table.
     partitions: Vec<Vec<u8>>,
     properties: Properties,
     last_seqno: SeqNo,
@@ -68,7 +69,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Starts table `number` in `dir`; the file must not exist.
+    /// Starts table `number` in `dir`; its file must not exist.
     pub(crate) fn new(fs: &Arc<dyn FileSystem>, dir: &Path, number: u64, options: TableOptions) -> Result<Self> {
         Ok(Self {
             output: Output::create(fs, dir, number, options.bytes_per_sync)?,
@@ -84,22 +85,22 @@ impl Builder {
         })
     }
 
-    /// Gives the table range tombstones, which all have an end and a start within its limit. A table needs an entry in any case: if it has none
-    /// when it is finished, an ordinary tombstone removes the first key that they cover.
+    /// Adds range tombstones to the table; all must have an end, and starts within the length limit. A table needs at least one entry: if it has none
+    /// when it is finished, an ordinary tombstone is added for the first key that the range tombstones cover.
     pub(crate) fn set_range_tombstones(&mut self, tombstones: RangeTombstones) {
         self.range_tombstones = tombstones;
     }
 
-    /// Gives the blocks of these keyspaces a compression of their own.
+    /// Sets the compression of the blocks of these keyspaces.
     pub(crate) fn set_compressions(&mut self, compressions: Compressions) {
         self.compressions = compressions;
     }
 
-    /// Adds an entry, which must come after all before it: by key ascending, within a key by seqno descending.
+    /// Adds an entry, which must come after all earlier ones: keys ascend, and within a key seqnos descend.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an entry out of order or past a limit; nothing is added. [`Error::Io`] if writing
-    /// fails; the table cannot be finished then.
+    /// [`Error::InvalidArgument`] for an entry out of order or past a limit; then nothing is added. [`Error::Io`] if writing fails; then the table
+    /// cannot be finished.
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Result<()> {
         self.check(key, seqno, value)?;
         if !is_stored_plain(key) {
@@ -125,15 +126,15 @@ impl Builder {
         &self.properties.largest
     }
 
-    /// Bytes of the blocks so far, the current one before compression.
+    /// Bytes of the blocks so far; the current block is counted before compression.
     pub(crate) fn bytes(&self) -> u64 {
         self.output.offset() + self.block.len() as u64
     }
 
-    /// Writes the rest and syncs the file. The caller syncs the directory before anything durable names the table.
+    /// Writes the remaining parts and syncs the file. The caller syncs the directory before any durable record refers to the table.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a table without entries; [`Error::Io`]. The file is removed, if it can be.
+    /// [`Error::InvalidArgument`] for a table without entries; [`Error::Io`]. After an error the file is removed, if possible.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         let ranges = std::mem::take(&mut self.range_tombstones);
         if let Some(first) = ranges.first_key().filter(|_| self.is_empty()) {
@@ -156,7 +157,7 @@ impl Builder {
         Ok(self.properties.meta(self.output.number, size, &ranges))
     }
 
-    /// Ends the block before the first key of another keyspace: blocks of a keyspace have its compression.
+    /// Ends the block before the first key of another keyspace, because keyspaces may differ in compression.
     fn enter_keyspace(&mut self, key: &[u8]) -> Result<()> {
         let keyspace = split_stored(key).map_or(DEFAULT_KEYSPACE, |(keyspace, _)| keyspace);
         if keyspace == self.keyspace {
@@ -199,13 +200,13 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes the partitions and the root. Returns their places.
+    /// Writes the partitions and the root. Returns their positions.
     fn write_partitions(&mut self) -> Result<(Handle, Handle)> {
         let start = self.output.offset();
         let mut root = IndexBuilder::default();
         for contents in std::mem::take(&mut self.partitions) {
             let handle = self.write_block(&contents)?;
-            // Every partition has a fence.
+            // Every partition has a fence pointer.
             let (key, seqno) = last_fence(&contents).unwrap_or_default();
             root.push_fence((&key, seqno), handle.len);
         }
@@ -215,7 +216,7 @@ impl Builder {
         Ok((partitions, self.write_block(&contents)?))
     }
 
-    /// Writes a block that is not compressed: it is small, and often read.
+    /// Writes a block uncompressed, because it is small and often read.
     fn write_block(&mut self, contents: &[u8]) -> Result<Handle> {
         if contents.len() > MAX_CONTENTS_LEN {
             let what =
@@ -226,7 +227,7 @@ impl Builder {
     }
 }
 
-/// The file under construction; removed on drop unless finished.
+/// The unfinished file, which is removed on drop.
 #[derive(Debug)]
 struct Output {
     fs: Arc<dyn FileSystem>,
@@ -235,7 +236,7 @@ struct Output {
     /// The number of the table.
     number: u64,
     written: u64,
-    /// The number of synced bytes.
+    /// The number of bytes that were synced.
     synced: u64,
     bytes_per_sync: u64,
     buffer: Vec<u8>,
@@ -251,7 +252,7 @@ impl Output {
         Ok(Self { fs, path, file, number, written: 0, synced: 0, bytes_per_sync, buffer, is_finished: false })
     }
 
-    /// The offset of the next byte.
+    /// The offset at which the next byte is written.
     fn offset(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -303,7 +304,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the remaining bytes and syncs. Returns the length of the file.
+    /// Writes the remaining bytes and syncs the file. Returns the length of the file.
     fn finish(&mut self) -> Result<u64> {
         self.write_buffer()?;
         self.sync()?;

@@ -1,14 +1,14 @@
 //! Sorted string tables (SSTables): immutable files of sorted entries.
 //!
-//! [`Builder`] writes one, [`Table`] reads it. A file consists of data blocks, partitions, the root, the properties, and a footer of fixed size
-//! with the places of these parts. A partition is the filter and the fence pointers of a group of data blocks ([`index`]); the root is the fence
-//! pointers of the partitions (`read/root.rs`). The root is in memory from the first read of the table on; partitions and data blocks come through
-//! the block cache. So outside the cache, tables keep a six-thousandth of their data in memory, and a point read reads at most two blocks. Range
-//! tombstones, if there are any, have a block before the properties (`format/range_block.rs`); they are in memory with the root.
+//! [`Builder`] writes a table, [`Table`] reads it. A file consists of data blocks, partitions, the root, the properties, and a footer of fixed size
+//! with the positions of these parts. A partition contains the filter and the fence pointers of a group of data blocks ([`index`]); the root contains
+//! the fence pointers of the partitions (`read/root.rs`). The root is kept in memory from the first read of the table on; partitions and data blocks
+//! are read through the block cache. So outside the cache, tables keep a six-thousandth of their data in memory, and a point read reads at most two
+//! blocks. Range tombstones, if there are any, are in a block before the properties (`format/range_block.rs`); they are kept in memory with the root.
 //!
-//! Every block carries a checksum seeded with the table's number and the block's offset, so right bytes in a wrong place do not pass; the footer
-//! has its own checksum. A table is read-only once built, is never truncated, and its number is never reused. The layout is in [`mod@format`] and
-//! [`block`]; `docs/src/formats.md` is its specification.
+//! Every block has a checksum seeded with the table's number and the block's offset, so that a block at another offset or in another table does not
+//! pass; the footer has its own checksum. A table never changes once it is built, is never truncated, and its number is never reused. [`mod@format`]
+//! and [`block`] describe the layout; `docs/src/formats.md` is its specification.
 
 mod block;
 mod builder;

@@ -1,11 +1,11 @@
-//! Walks through a table: the one reader of its parts in their order, for salvage, for a dump and for a verification.
+//! Walks through a table: the only reader of its parts in file order, for a salvage, a dump and a verification.
 //!
-//! A readable partition gives the places and fences of its blocks. The blocks of an unreadable one are found without it: a block begins where the
-//! previous one ends, and its own end is the first offset at which its trailer is right, because the checksum is seeded with the block's place.
-//! Without a footer all blocks are found in this way, from the start of the file on; the first block that holds no entries is a partition, after
-//! the last data block. Properties and range tombstones are then found from the end.
+//! A readable partition gives the positions and fences of its blocks. The blocks of an unreadable partition are found without it: a block begins
+//! where the previous one ends, and its own end is the first offset at which its trailer is valid, because the checksum is seeded with the block's
+//! offset. Without a footer all blocks are found in this way, from the start of the file on; the first block that contains no entries is a partition,
+//! after the last data block. Properties and range tombstones are then found from the end of the file.
 //!
-//! The search hashes no more than [`HASHED_PER_BYTE`] times the file, whatever its bytes are: the length in the trailer excludes nearly all ends.
+//! The search hashes at most [`HASHED_PER_BYTE`] times the bytes of the file, whatever they are: the trailer's length excludes nearly all ends.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,27 +21,27 @@ use crate::table::format::{FOOTER_LEN, Handle, Properties, TableMeta};
 use crate::table::index::{FileEnd, Index, Partition};
 use crate::types::{MAX_SEQNO, MAX_STORED_KEY_LEN, MAX_VALUE_LEN, RangeTombstones, SeqNo, Slice, entry_order};
 
-/// The size of the first window in which the end of a block is searched.
+/// The size of the first window in which the end of a block is searched for.
 const FIRST_WINDOW: u64 = 64 << 10;
-/// The number of times that a byte of the file may be hashed while ends of blocks are searched.
+/// The number of times that a byte of the file may be hashed while ends of blocks are searched for.
 const HASHED_PER_BYTE: u64 = 16;
 
-/// An upper bound of the bytes of a block with the longest entry.
+/// An upper bound of the length of a block with the longest entry.
 const MOST_BLOCK_BYTES: u64 = (MAX_VALUE_LEN + 2 * MAX_STORED_KEY_LEN) as u64;
 
 /// The next part of a table.
 pub(crate) enum Part {
-    /// A partition, with its number; its data blocks follow.
+    /// A partition, with its index; its data blocks follow.
     Partition(usize, Partition),
-    /// A data block, the bytes that it takes, and its number in the partition that leads to it, if one does.
+    /// A data block, its byte range in the file, and its index in the partition to which it belongs, if that is known.
     Block { block: Block, bytes: Range<u64>, at: Option<usize> },
-    /// Bytes that hold data blocks and cannot be read; the fence of the last one, where that is known.
+    /// Bytes with data blocks that cannot be read, and the fence of the last of these blocks, if it is known.
     Lost { bytes: Range<u64>, fence: Option<(Slice, SeqNo)>, cause: Error },
-    /// Damage to a part that is no data block. The data blocks to which it would lead are searched.
+    /// Damage to a part that is not a data block. The data blocks that this part would have located are searched for.
     Damage(Error),
 }
 
-/// How the file of a table is read.
+/// How the file of a table is accessed.
 pub(crate) enum Source {
     Open(Arc<dyn File>),
     /// Opened for each read, because a database may have more tables than a process may have open files.
@@ -54,43 +54,43 @@ pub(crate) struct Walk {
     path: PathBuf,
     number: u64,
     size: u64,
-    /// The first key that is wanted: blocks that can only hold keys below it are passed over, if their fences are known.
+    /// The first wanted key: blocks that can only contain lower keys are skipped, if their fences are known.
     from: Option<Slice>,
-    /// Whether data blocks were passed over.
+    /// Whether data blocks were skipped.
     pub(crate) is_partial: bool,
     /// The file's own metadata and properties, if they can be read.
     pub(crate) meta: Option<TableMeta>,
     pub(crate) properties: Option<Properties>,
-    /// Its range tombstones; `None` while it is unknown whether there are any, or if they cannot be read.
+    /// The table's range tombstones; `None` while it is unknown whether there are any, or if they cannot be read.
     pub(crate) range_tombstones: Option<RangeTombstones>,
-    /// The fences of the partitions, if the root can be read.
+    /// The fence pointers of the partitions, if the root can be read.
     index: Option<Index>,
     /// The last damage to the footer, the root or a partition, if any.
     damage: Option<Error>,
-    /// Damage that was found and not yet passed on.
+    /// Damage that was found and not yet returned.
     found: VecDeque<Error>,
-    /// Whether there is no data block behind the last one that was found.
+    /// Whether it is known that no data block follows the last one that was found.
     end_is_known: bool,
-    /// The end of the data blocks, if the footer gives it.
+    /// The end of the data blocks, if it is known from the footer.
     data_end: Option<u64>,
-    /// The number of the first wanted partition, and of the next one to be read.
+    /// The index of the first wanted partition, and of the next one to be read.
     first_partition: usize,
     next_partition: usize,
-    /// The partition that leads to the known blocks, until it was passed on.
+    /// The partition of the known blocks, until the partition was returned.
     entered: Option<(usize, Partition)>,
-    /// Data blocks that a partition leads to, with their numbers and fences.
+    /// Data blocks that a partition has located, with their indexes and fences.
     known: VecDeque<(usize, Handle, (Slice, SeqNo))>,
-    /// Bytes before the known blocks in which blocks have to be searched.
+    /// Bytes before the known blocks in which blocks must be searched for.
     unknown: Range<u64>,
-    /// The end of the last block.
+    /// The end of the last block that was returned.
     at: u64,
-    /// The end of the group of data blocks that the last partition leads to, if it could be read: the next group begins there.
+    /// The end of the group of data blocks of the last partition, if it could be read: the next group begins there.
     group_end: Option<u64>,
     may_hash: u64,
 }
 
 impl Walk {
-    /// The parts of table `number` in the file `path`, from the block on that can hold the key `from`.
+    /// The parts of table `number` in the file `path`, beginning with the block that can contain the key `from`.
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file cannot be opened.
@@ -124,7 +124,7 @@ impl Walk {
         if let Some(damage) = unless_damage(walk.read_end(&*file))?.err() {
             walk.lose_way(damage);
         }
-        // Each further read may open the file for itself.
+        // Each further read may open the file itself.
         drop(file);
         if walk.data_end.is_none() {
             walk.unknown = 0..size;
@@ -137,15 +137,15 @@ impl Walk {
         &self.path
     }
 
-    /// The number of partitions that the root leads to.
+    /// The number of partitions in the root.
     pub(crate) fn partition_count(&self) -> usize {
         self.index.as_ref().map_or(0, Index::len)
     }
 
-    /// Fails if this is not the table that `meta`, from a version, describes, as far as the file shows it.
+    /// Fails if the file shows that this is not the table that `meta`, from a version, describes.
     pub(crate) fn check_is(&self, meta: &TableMeta) -> Result<()> {
         let Some(found) = &self.meta else { return Ok(()) };
-        // If the block of range tombstones cannot be read, the file does not give their number.
+        // If the block of range tombstones cannot be read, their number is unknown.
         let counted = if self.range_tombstones.is_some() { found } else { meta };
         meta.check_is(&TableMeta { range_tombstones: counted.range_tombstones, ..found.clone() }, &self.path)
     }
@@ -160,19 +160,19 @@ impl Walk {
         self.size
     }
 
-    /// Records damage to a part that would lead to data blocks.
+    /// Records damage to a part that locates data blocks.
     fn lose_way(&mut self, damage: Error) {
         self.found.push_back(damage.clone());
         self.damage = Some(damage);
     }
 
-    /// The part, or `None` with a record of its damage.
+    /// Returns the part, or `None` after recording its damage.
     fn part<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
         let read = unless_damage(read)?;
         Ok(read.map_err(|damage| self.found.push_back(damage)).ok())
     }
 
-    /// Reads the footer, the properties and the root, as far as possible. Each is useful without the others.
+    /// Reads the footer, the properties and the root, as far as possible. Each of them is useful without the others.
     fn read_end(&mut self, file: &dyn File) -> Result<()> {
         let path = self.path.clone();
         let end = FileEnd::read(file, &path, self.number, FOOTER_LEN as u64)?;
@@ -193,14 +193,14 @@ impl Walk {
     }
 
     /// Reads the parts before an unreadable footer: the properties, the range tombstones if there are any, and the root. None of these is ever
-    /// compressed, so the length in the trailer gives the start of each.
+    /// compressed, so the length in the trailer determines the start of each.
     fn read_before_footer(&mut self) {
         let end = self.size.saturating_sub(FOOTER_LEN as u64);
         let Some((handle, block)) = self.block_before(end) else { return };
         let Ok(properties) = Properties::decode(block.contents()) else { return };
         let Some((_, block)) = self.block_before(handle.offset) else { return };
-        // A root cannot be mistaken for a list of ranges: its last fence has the sequence number 0, which would be an empty end. If its fences share a
-        // prefix, its last byte is 0x80 or more, with which no list of ranges ends.
+        // A root cannot be mistaken for a list of ranges: its last fence has the sequence number 0, which would be an empty end. If its fences share
+        // a prefix, its last byte is 0x80 or more, which never ends a list of ranges.
         let ranges = range_block::decode(block.contents()).unwrap_or_default();
         self.meta = Some(properties.meta(self.number, self.size, &ranges));
         (self.properties, self.range_tombstones) = (Some(properties), Some(ranges));
@@ -215,7 +215,7 @@ impl Walk {
         if compression == 0 { Some((handle, self.block(handle).ok()?)) } else { None }
     }
 
-    /// The next part; `None` if there are no more data blocks, as far as is known.
+    /// The next part; `None` if no more data blocks are known.
     ///
     /// # Errors
     /// [`Error::Io`] for lack of file handles.
@@ -244,7 +244,7 @@ impl Walk {
         }
     }
 
-    /// Makes the blocks of the next partition that can be read known, and those before it unknown; false past the last.
+    /// Adds the blocks of the next readable partition to the known ones, and the bytes before them to the unknown; false after the last partition.
     fn load_next(&mut self) -> Result<bool> {
         let data_end = self.data_end.unwrap_or(self.at);
         while let Some(handle) = self.index.as_ref().and_then(|index| index.handle(self.next_partition)) {
@@ -263,7 +263,7 @@ impl Walk {
                 Ok(partition) => {
                     self.check_group(number, self.group_end, partition.index.start);
                     self.group_end = Some(partition.index.end());
-                    // An earlier start would lead back to blocks that were already read.
+                    // An earlier start would refer to blocks that were already read.
                     if partition.index.start >= self.at {
                         self.enter(number, partition);
                         return Ok(true);
@@ -271,7 +271,7 @@ impl Walk {
                 }
             }
         }
-        // Once.
+        // `take` lets this be checked only once.
         if let Some(end) = self.group_end.take().filter(|_| self.next_partition > 0) {
             self.check_group(self.next_partition - 1, Some(data_end), end);
         }
@@ -279,7 +279,7 @@ impl Walk {
         Ok(!self.unknown.is_empty())
     }
 
-    /// Records data blocks to which no partition leads, or more than one.
+    /// Records data blocks that belong to no partition, or to more than one.
     fn check_group(&mut self, partition: usize, expected: Option<u64>, found: u64) {
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             let handle = self.index.as_ref().and_then(|index| index.handle(partition)).unwrap_or_default();
@@ -288,7 +288,7 @@ impl Walk {
         }
     }
 
-    /// Makes the blocks of `partition` known, from the one on that can hold the first wanted key.
+    /// Adds the blocks of `partition` to the known ones, beginning with the one that can contain the first wanted key.
     fn enter(&mut self, number: usize, partition: Partition) {
         let index = &partition.index;
         let is_first = number == self.first_partition;
@@ -304,7 +304,7 @@ impl Walk {
         self.entered = Some((number, partition));
     }
 
-    /// Finds the next block in bytes to which nothing leads.
+    /// Finds the next block in the unknown bytes.
     fn find_next(&mut self) -> Result<Option<Part>> {
         let Range { start, end } = self.unknown.clone();
         let lost = |cause: Error| Ok(Some(Part::Lost { bytes: start..end, fence: None, cause }));
@@ -318,7 +318,7 @@ impl Walk {
         };
         let (at, bytes) = (start + handle.len, start..start + handle.len);
         if let Err(malformed) = check_entries(&block) {
-            // Without a footer the data blocks end where the partitions begin.
+            // Without a footer, the data blocks end where the partitions begin.
             let ends = self.data_end.is_none() && start > 0;
             self.end_is_known |= ends;
             return if ends { Ok(None) } else { lost(malformed.in_file(&self.path, start)) };
@@ -327,7 +327,7 @@ impl Walk {
         Ok(Some(Part::Block { block, bytes, at: None }))
     }
 
-    /// The block that begins at `start` and ends at `limit` or before.
+    /// The block that begins at `start` and ends at or before `limit`.
     fn find(&mut self, start: u64, limit: u64) -> Result<Option<(Handle, Block)>> {
         let room = (limit - start).min(MOST_BLOCK_BYTES);
         let (mut window, mut tried) = (FIRST_WINDOW.min(room), TRAILER_LEN);
@@ -344,7 +344,7 @@ impl Walk {
                 let handle = Handle { offset: start, len: tried as u64 };
                 match self.location(handle).decode(candidate) {
                     Ok(block) => return Ok(Some((handle, block))),
-                    // A block that another build reads is no damage.
+                    // A block that another build can read is not damaged.
                     Err(error) if !error.is_damage() => return Err(error),
                     Err(_) => {}
                 }
@@ -361,7 +361,7 @@ impl Walk {
         self.location(handle).read(&*file).map(Block::Own)
     }
 
-    /// The bytes at `offset`: `len` of them, or up to the end of the file.
+    /// Reads `len` bytes at `offset`, or fewer if the file ends before.
     fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let len = self.size.saturating_sub(offset).min(len);
         read_bytes(&*self.source.file(&self.path)?, &self.path, offset, len)
@@ -381,7 +381,7 @@ impl Source {
     }
 }
 
-/// The result with damage inside; any other error is one.
+/// Returns damage as the inner result, and any other error as the outer one.
 fn unless_damage<T>(read: Result<T>) -> Result<Result<T>> {
     match read {
         Err(error) if !error.is_damage() => Err(error),
@@ -389,7 +389,7 @@ fn unless_damage<T>(read: Result<T>) -> Result<Result<T>> {
     }
 }
 
-/// Whether the length in the trailer at the end of `bytes` fits a block that begins with them.
+/// Whether the length in the trailer at the end of `bytes` fits a block that consists of them.
 fn can_end_here(bytes: &[u8]) -> bool {
     let Some((stored, trailer)) = bytes.split_last_chunk::<TRAILER_LEN>() else { return false };
     let [compression, a, b, c, d, ..] = *trailer;
@@ -401,7 +401,7 @@ fn can_end_here(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks that these are the contents of a data block: entries in order, and restarts in the right places.
+/// Checks that these are the contents of a data block: entries in order, and restarts at the right positions.
 fn check_entries(block: &Block) -> Result<(), Malformed> {
     let mut last: Option<(Vec<u8>, SeqNo)> = None;
     Cursor::new(block.clone())?.check(

@@ -1,10 +1,10 @@
 //! [`WriteBatch`]: operations that become visible and durable together, kept in the encoding of a log frame's payload.
 //!
-//! Payload: for each operation `kind u8, varint32 key length, key`, and for `Kind::Value` then
-//! `varint32 value length, value`; for `Kind::Expiring` the same, and the value begins with the instant. The removal of a range is a separate kind,
-//! which no entry has; its key is the first of the range, and `varint32 length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Sizes
-//! are checked before anything is encoded, so every batch is valid. [`BatchOps`] decodes; it is fed from disk too, so it never panics and borrows
-//! instead of allocating.
+//! The payload has for each operation `kind u8, varint32 key length, key`. For `Kind::Value` the operation continues with `varint32 value length,
+//! value`; for `Kind::Expiring` likewise, but the value begins with the instant. A range removal has a kind of its own, which no entry has; its key
+//! is the first one of the range, and `varint32 length, end of the range` follow. Keys are stored keys ([`KeyPrefix`]). Lengths are checked before
+//! anything is encoded, so every batch is valid. [`BatchOps`] decodes payloads, also from disk, so it never panics, and it borrows instead of
+//! allocating.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use crate::types::{
     Millis, OpenKeyspace, is_before_end, is_end, millis, prefix_bounds, start_and_end,
 };
 
-/// The largest encoded batch, in bytes (2 GiB - 1): the sum of its keys, values and a few bytes for each.
+/// The maximum length of an encoded batch, in bytes (2 GiB - 1): its keys, values and a few bytes for each.
 pub const MAX_BATCH_LEN: usize = (1 << 31) - 1;
 
 /// The maximum number of ranges that a batch can remove; they become visible in one step.
 pub const MAX_BATCH_RANGES: u32 = 1024;
 
-/// The maximum number of bytes that an operation takes besides key and value, for its kind and lengths.
+/// The maximum number of bytes of an operation besides key and value, for its kind and lengths.
 const OP_OVERHEAD: usize = 1 + 2 * codec::MAX_VARINT32_LEN;
-/// The kind of an operation that removes a range. The other operations have the kinds of their entries.
+/// The kind of an operation that removes a range. All other operations have the kinds of their entries.
 const REMOVE_RANGE: u8 = 2;
 
-/// A list of inserts and removes, of keys and of ranges, that is applied as a whole or not at all, across crashes too.
+/// A list of inserts and removes, of keys and of ranges, that is applied as a whole or not at all, even if a crash comes in between.
 ///
-/// Later operations on a key win over earlier ones of the same batch.
+/// Later operations on a key override earlier ones of the same batch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     payload: Vec<u8>,
     count: u32,
     /// The number of operations that remove a range.
     ranges: u32,
-    /// The number of insertions that expire.
+    /// The number of insertions with an expiry.
     expiring: u32,
-    /// Bytes of keys and values.
+    /// The bytes of all keys and values.
     user_bytes: u64,
     /// The keyspaces of the operations, except the default one.
     keyspaces: Vec<Arc<OpenKeyspace>>,
 }
 
 impl WriteBatch {
-    /// An empty batch. Allocates nothing.
+    /// An empty batch. It allocates nothing.
     pub const fn new() -> Self {
         Self { payload: Vec::new(), count: 0, ranges: 0, expiring: 0, user_bytes: 0, keyspaces: Vec::new() }
     }
@@ -54,17 +54,17 @@ impl WriteBatch {
     /// Adds the insertion of `value` under `key`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`], the value longer than
-    /// [`MAX_VALUE_LEN`], or the batch would grow past [`MAX_BATCH_LEN`]; the batch is then as before.
+    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`], the value longer than [`MAX_VALUE_LEN`], or the batch would exceed
+    /// [`MAX_BATCH_LEN`]; the batch is then unchanged.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.insert_in(KeyPrefix::DEFAULT, key.as_ref(), value.as_ref(), None)
     }
 
-    /// Adds the insertion of `value` under `key`, which is absent from `at` on, a [`SystemTime`], as if it were removed then; with `None` it stays for
-    /// ever. See [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry).
+    /// Adds the insertion of `value` under `key`, which expires at the [`SystemTime`] `at`, as if it were removed then; with `None` it never expires.
+    /// See [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry).
     ///
     /// # Errors
-    /// The same as for [`WriteBatch::insert`]; a value that expires may have 8 bytes less.
+    /// The errors of [`WriteBatch::insert`]; a value that expires may have 8 bytes less.
     pub fn insert_with_expiry(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -77,8 +77,7 @@ impl WriteBatch {
     /// Adds the removal of `key`, whether or not it exists.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`] or the batch would grow past
-    /// [`MAX_BATCH_LEN`]; the batch is then as before.
+    /// [`Error::InvalidArgument`] if the key is longer than [`MAX_KEY_LEN`] or the batch would exceed [`MAX_BATCH_LEN`]; the batch is then unchanged.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.remove_in(KeyPrefix::DEFAULT, key.as_ref())
     }
@@ -87,7 +86,7 @@ impl WriteBatch {
     /// however many keys there are. Inverted bounds add nothing.
     ///
     /// # Errors
-    /// The same as for [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
+    /// The errors of [`WriteBatch::remove`], for either bound; [`Error::InvalidArgument`] if the batch already removes [`MAX_BATCH_RANGES`] ranges.
     pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
         self.remove_range_in(KeyPrefix::DEFAULT, &bounds)
     }
@@ -97,7 +96,7 @@ impl WriteBatch {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }
 
-    /// Notes that operations of this keyspace follow.
+    /// Records that operations in this keyspace follow.
     pub(crate) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
         let is_noted = |keyspace| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
         if let Some(keyspace) = keyspace.open().filter(|keyspace| !is_noted(keyspace)) {
@@ -105,7 +104,7 @@ impl WriteBatch {
         }
     }
 
-    /// Adds the insertion of a value that is absent from `at` on, or that does not expire, in the keyspace of `prefix`.
+    /// Adds the insertion of a value in the keyspace of `prefix`, which expires at `at` if that is given.
     #[inline]
     pub(crate) fn insert_in(
         &mut self,
@@ -144,7 +143,7 @@ impl WriteBatch {
         self.remove_between(&start, &end)
     }
 
-    /// Adds the removal of all stored keys from `start` on and before `end`, as [`start_and_end`] returns them.
+    /// Adds the removal of all stored keys from `start` up to `end`, exclusive, as [`start_and_end`] returns them.
     pub(crate) fn remove_between(&mut self, start: &[u8], end: &[u8]) -> Result<()> {
         check_ranges(self.ranges as usize + 1)?;
         self.push(REMOVE_RANGE, (&[], start), Some(end))?;
@@ -157,30 +156,30 @@ impl WriteBatch {
         self.count as usize
     }
 
-    /// Whether there is no operation.
+    /// Whether the batch has no operation.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes that the operations take when they are encoded, at most [`MAX_BATCH_LEN`]: keys, values and a few bytes for each operation.
+    /// The length of the encoded operations in bytes, at most [`MAX_BATCH_LEN`]: keys, values and a few bytes for each operation.
     pub fn encoded_len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Removes all operations and keeps the memory, so that one batch can be filled again and again.
+    /// Removes all operations but keeps the memory, so that a batch can be reused.
     pub fn clear(&mut self) {
         self.payload.clear();
         self.keyspaces.clear();
         (self.count, self.ranges, self.expiring, self.user_bytes) = (0, 0, 0, 0);
     }
 
-    /// The operations in the order they were added.
+    /// The operations in the order in which they were added.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BatchOp<'_>> {
-        // No error can hide here: the functions above are the only writers of the payload.
+        // This hides no error: the functions above are the only writers of the payload.
         BatchOps::new(&self.payload).map_while(std::result::Result::ok)
     }
 
-    /// The number of operations, as a log frame stores it.
+    /// The number of operations, as stored in a log frame.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -190,7 +189,7 @@ impl WriteBatch {
         self.ranges
     }
 
-    /// The number of insertions that expire.
+    /// The number of insertions with an expiry.
     pub(crate) fn expiring(&self) -> u32 {
         self.expiring
     }
@@ -209,7 +208,7 @@ impl WriteBatch {
         &self.keyspaces
     }
 
-    /// Adds the insertion of a value, which expires at this instant if there is one, under a key in two parts.
+    /// Adds the insertion of a value, which expires at the instant `at` if that is given, under a key in two parts.
     #[inline(always)]
     fn push_value(&mut self, key: (&[u8], &[u8]), value: &[u8], at: Option<Millis>) -> Result<()> {
         match at {
@@ -232,7 +231,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Adds an operation of `kind` on the key that the two parts of `key` make together; `second` is its value or the end of its range.
+    /// Adds an operation of `kind` on the key that consists of the two parts of `key`; `second` is its value or the end of its range.
     #[inline]
     fn push(&mut self, kind: u8, key: (&[u8], &[u8]), second: Option<&[u8]>) -> Result<()> {
         self.begin(kind, key, second.map_or(0, <[u8]>::len))?;
@@ -242,14 +241,14 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Begins an operation of `kind` on the key `first`, which `before` precedes, and which `second_len` further bytes follow.
+    /// Begins an operation of `kind` on the key that consists of `before` and `first`; `second_len` further bytes will follow.
     #[inline(always)]
     fn begin(&mut self, kind: u8, (before, first): (&[u8], &[u8]), second_len: usize) -> Result<()> {
         let bytes = before.len() + first.len() + second_len;
-        // The count cannot overflow before the payload does: an operation has at least two bytes.
+        // The payload reaches its limit before the count can overflow: an operation has at least two bytes.
         check_len("batch", self.payload.len() + bytes + OP_OVERHEAD, MAX_BATCH_LEN)?;
         if self.payload.capacity() == 0 {
-            // Many batches have no other operation.
+            // Many batches consist of one operation.
             self.payload.reserve_exact(bytes + OP_OVERHEAD);
         }
         self.payload.push(kind);
@@ -289,7 +288,7 @@ pub(crate) fn check_bounds(bounds: &impl KeyBounds) -> Result<()> {
     })
 }
 
-/// Fails if one batch cannot remove this number of ranges.
+/// Fails if the number of ranges exceeds that of a batch.
 pub(crate) fn check_ranges(ranges: usize) -> Result<()> {
     match ranges <= MAX_BATCH_RANGES as usize {
         true => Ok(()),
@@ -319,13 +318,13 @@ pub(crate) enum BatchOp<'a> {
     },
     InsertExpiring {
         key: &'a [u8],
-        /// The instant, and then the value.
+        /// The instant, followed by the value.
         stored: &'a [u8],
     },
     Remove {
         key: &'a [u8],
     },
-    /// Remove all keys from `start` on and before `end`; an empty `end` means no end.
+    /// Removes all keys from `start` up to `end`, exclusive; an empty `end` means no end.
     RemoveRange {
         start: &'a [u8],
         end: &'a [u8],
@@ -333,7 +332,7 @@ pub(crate) enum BatchOp<'a> {
 }
 
 impl<'a> BatchOp<'a> {
-    /// The stored value of an insertion that expires.
+    /// The stored value of an insertion with an expiry.
     pub(crate) fn expiring(self) -> Option<&'a [u8]> {
         if let Self::InsertExpiring { stored, .. } = self { Some(stored) } else { None }
     }
@@ -401,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_key_or_value_past_its_limit_leaves_the_batch_as_it_was() {
-        // Catches a check made after the first bytes were encoded, which leaves half an operation behind.
+        // Catches a check that is made after the first bytes were encoded, so that half an operation remains.
         let mut batch = WriteBatch::new();
         batch.insert(vec![1; MAX_KEY_LEN], b"v").expect("a key at its limit");
         let before = batch.payload().to_vec();
@@ -461,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_range_is_one_operation_and_an_empty_one_is_none() {
-        // Catches inverted bounds that remove all keys, and a forged range that begins behind its end.
+        // Catches inverted bounds that remove all keys, and a forged range that begins after its end.
         let mut batch = WriteBatch::new();
         batch.insert("a", "").expect("small");
         batch.remove_range("b".."d").expect("small");
@@ -531,7 +530,7 @@ mod tests {
 
         #[test]
         fn random_bytes_never_panic_the_payload_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            // Catches unchecked lengths: every decoded slice lies within the payload, or the decoder errs once.
+            // Catches unchecked lengths: every decoded slice must lie within the payload, or the decoder must return one error.
             let mut used = 0;
             for op in BatchOps::new(&bytes) {
                 used += match op {

@@ -1,13 +1,13 @@
-//! [`KeyBounds`]: ranges as callers write them.
+//! [`KeyBounds`]: ranges of keys in the forms that callers write.
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use super::Slice;
 
-/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..` or a pair of [`Bound`]s, whose ends are anything that lends bytes:
-/// `&str`, `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`], or references to them.
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..` or a pair of [`Bound`]s. Its ends may have any type that lends bytes: `&str`,
+/// `String`, `Vec<u8>`, `&[u8]`, arrays, [`Slice`], or references to them.
 ///
-/// With the standard library's `RangeBounds<K>`, `..` does not determine `K`, so callers would have to name it.
+/// With the standard library's `RangeBounds<K>`, `..` would not determine `K`, so callers would have to specify it.
 pub trait KeyBounds {
     /// The start of the range.
     fn start(&self) -> Bound<&[u8]>;
@@ -68,13 +68,13 @@ pub(crate) fn is_above(key: &[u8], lower: Bound<&[u8]>) -> bool {
     }
 }
 
-/// Whether a key between these two, or one of them, can be within the bounds.
+/// Whether the bounds can include a key from `smallest` to `largest`.
 pub(crate) fn overlaps(smallest: &[u8], largest: &[u8], bounds: &impl KeyBounds) -> bool {
     is_above(largest, bounds.start()) && is_below(smallest, bounds.end())
 }
 
 /// The first key after all keys that begin with `prefix`: the prefix with its last byte incremented, after trailing bytes of 0xff are removed. A
-/// prefix that has only 0xff bytes has no such key.
+/// prefix that consists of 0xff bytes has no such key.
 pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();
     while end.last() == Some(&u8::MAX) {
@@ -84,7 +84,7 @@ pub(super) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// The keys that begin with `prefix`: from the prefix itself to the first key that does not.
+/// The keys that begin with `prefix`: from the prefix itself up to the first key after them, exclusive.
 pub(crate) fn prefix_bounds(prefix: &[u8]) -> OwnedBounds {
     let end = after_prefix(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Slice::from(end)));
     (Bound::Included(Slice::from(prefix)), end)
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_where_the_next_one_starts() {
-        // Catches a prefix of 0xff bytes, whose successor is shorter, or none at all.
+        // Catches a prefix of 0xff bytes, whose successor is shorter, or does not exist.
         let end = |prefix: &[u8]| prefix_bounds(prefix).1;
         assert_eq!(end(b"ab"), Bound::Excluded(Slice::from(&b"ac"[..])));
         assert_eq!(end(b"a\xff\xff"), Bound::Excluded(Slice::from(&b"b"[..])));

@@ -1,12 +1,12 @@
-//! [`KeyPrefix`]: the keys of keyspaces in the order of stored keys.
+//! [`KeyPrefix`]: the encoding of a key and its keyspace as a stored key.
 //!
 //! All keyspaces share the log, the memtables and the tables. A *stored key* is the prefix of a keyspace, followed by the user's key. The prefix is
-//! `ff` and the keyspace's number: one byte up to `f7`; for greater numbers their length in bytes, as `f7` plus the length, and the number with its
-//! highest byte first. The default keyspace has the number 0 and stores its keys as they are, except those that begin with `ff`: these get the prefix
-//! of the number 0, `ff 00`. So a program that uses no other keyspace pays for one comparison of a byte.
+//! `ff` and the keyspace's number. A number up to `f7` takes one byte; for a greater one, `f7` plus its length in bytes is followed by the number,
+//! highest byte first. The default keyspace has the number 0 and stores its keys unchanged, except those that begin with `ff`: these get the prefix
+//! of the number 0, `ff 00`. So a program that uses no other keyspace only pays for the comparison of one byte.
 //!
-//! K1 order: within a keyspace, stored keys are ordered as the user's keys; keyspaces are ordered by their numbers.
-//! K2 contiguity: no prefix begins another one, so no stored key of another keyspace lies between two of one. The default keyspace ends at `ff 01`.
+//! K1 order: within a keyspace, stored keys are ordered like the user's keys; keyspaces are ordered by their numbers.
+//! K2 contiguity: no prefix is a prefix of another, so no key of another keyspace lies between two of one. The default keyspace ends at `ff 01`.
 //! K3 suffix: the user's key is the end of the stored key.
 
 use std::ops::Bound;
@@ -14,21 +14,21 @@ use std::ops::Bound;
 use super::key_bounds::{KeyBounds, OwnedBounds, after_prefix};
 use super::slice::Slice;
 
-/// The number of a keyspace. No number is given twice in a database.
+/// The number of a keyspace. No number is assigned twice in a database.
 pub(crate) type KeyspaceId = u32;
 
-/// The number of the keyspace that a [`Db`](crate::Db) itself reads and writes.
+/// The number of the keyspace to which calls of a [`Db`](crate::Db) itself apply.
 pub(crate) const DEFAULT_KEYSPACE: KeyspaceId = 0;
 
 /// The first byte of every prefix.
 const ESCAPE: u8 = 0xff;
-/// The length of the longest prefix, in bytes.
+/// The maximum length of a prefix, in bytes.
 pub(super) const MAX_PREFIX_LEN: usize = 6;
-/// The greatest number that takes one byte.
+/// The greatest number that takes one byte in a prefix.
 const MAX_SHORT_ID: u8 = 0xf7;
 /// The end of the default keyspace.
 const DEFAULT_END: &[u8] = &[ESCAPE, 1];
-/// Stored keys up to this length are put together without an allocation.
+/// Stored keys up to this length are composed without an allocation.
 const SHORT: usize = 128;
 
 /// The prefix of the stored keys of one keyspace.
@@ -43,7 +43,7 @@ pub(crate) struct KeyPrefix {
 impl KeyPrefix {
     pub(crate) const DEFAULT: Self = Self { plain_below: ESCAPE, len: 2, bytes: [ESCAPE, 0, 0, 0, 0, 0] };
 
-    /// That of no keyspace: stored keys, as they are.
+    /// A prefix that belongs to no keyspace: stored keys are used unchanged.
     pub(crate) const NONE: Self = Self { plain_below: 0, len: 0, bytes: [0; MAX_PREFIX_LEN] };
 
     pub(crate) fn of(id: KeyspaceId) -> Self {
@@ -96,7 +96,7 @@ impl KeyPrefix {
         then(stored)
     }
 
-    /// Calls `then` with the stored keys of `keys`. The caller's iterator is read to its end before.
+    /// Calls `then` with the stored keys of `keys`. The caller's iterator is read to its end first.
     pub(crate) fn with_all_stored<K: AsRef<[u8]>, T>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -116,19 +116,19 @@ impl KeyPrefix {
         then(&stored.collect::<Vec<_>>())
     }
 
-    /// The user's key of a stored key of this keyspace.
+    /// The user's key in a stored key of this keyspace.
     #[inline(always)]
     pub(crate) fn strip<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         if self.is_plain(stored) { stored } else { stored.get(self.len.into()..).unwrap_or_default() }
     }
 
-    /// The length of the prefix in a stored key of this keyspace, of which at least the first byte is given.
+    /// The length of the prefix in a stored key of this keyspace, of which at least the first byte must be given.
     #[inline(always)]
     pub(crate) fn len_in(&self, stored: &[u8]) -> usize {
         if self.is_plain(stored) { 0 } else { self.len.into() }
     }
 
-    /// The stored keys of the keys of this keyspace within `bounds`.
+    /// The bounds of the stored keys of this keyspace whose user's keys are within `bounds`.
     pub(crate) fn bounds(&self, bounds: &impl KeyBounds) -> OwnedBounds {
         let stored = |key: &[u8]| self.with_stored(key, |stored| Slice::from(stored));
         let start = match bounds.start() {
@@ -142,11 +142,11 @@ impl KeyPrefix {
         (start, end)
     }
 
-    /// The place behind all stored keys of this keyspace.
+    /// The position after all stored keys of this keyspace.
     pub(crate) fn end(&self) -> Slice {
         match self.is_default() {
             true => Slice::from(DEFAULT_END),
-            // The second byte is never `ff`, so there is an end.
+            // The second byte is never `ff`, so an end exists.
             false => after_prefix(self.bytes()).map(Slice::from).unwrap_or_default(),
         }
     }
@@ -160,7 +160,7 @@ impl KeyPrefix {
         if self.is_default() { Bound::Unbounded } else { Bound::Included(Slice::from(self.bytes())) }
     }
 
-    /// Whether the stored key of `key` is `key` itself. It never is outside of the default keyspace.
+    /// Whether the stored key of `key` is `key` itself. This is never the case outside of the default keyspace.
     #[inline(always)]
     pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
         key.first().copied().unwrap_or(0) < self.plain_below
@@ -171,7 +171,7 @@ impl KeyPrefix {
     }
 }
 
-/// The keyspace and the user's key of a stored key; `None` if it is none.
+/// The keyspace and the user's key of a stored key; `None` if it is not a valid stored key.
 #[inline]
 pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     if is_stored_plain(stored) {
@@ -185,18 +185,18 @@ pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     let (number, key) = rest.split_at_checked(len.into())?;
     let id = number.iter().fold(0u64, |id, byte| id << 8 | u64::from(*byte));
     let id = KeyspaceId::try_from(id).ok()?;
-    // A longer form of the same number is no prefix.
+    // A longer encoding of the same number is not a valid prefix.
     (KeyPrefix::of(id).len == len + 2).then_some((id, key))
 }
 
-/// The keyspace of a range of stored keys, the user's first key and the end; the end is empty if that is the end of the keyspace.
+/// The keyspace of a range of stored keys, the user's first key and the end, which is empty at the end of the keyspace.
 pub(crate) fn split_range<'a>(start: &'a [u8], end: &'a [u8]) -> Option<(KeyspaceId, &'a [u8], &'a [u8])> {
     let (id, start) = split_stored(start)?;
     let own_end = split_stored(end).filter(|(of_end, _)| *of_end == id);
     Some((id, start, own_end.map_or(&[], |(_, end)| end)))
 }
 
-/// Whether a stored key is that of the default keyspace, without a prefix.
+/// Whether a stored key belongs to the default keyspace and has no prefix.
 #[inline(always)]
 pub(crate) fn is_stored_plain(stored: &[u8]) -> bool {
     stored.first() != Some(&ESCAPE)
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_those_of_the_format() {
-        // Catches a change of the mapping: databases on disk would show other keys.
+        // Catches a change of the encoding: existing databases would show other keys.
         assert_eq!(stored(0, b"a"), b"a");
         assert_eq!(stored(0, b""), b"");
         assert_eq!(stored(0, b"\xff"), b"\xff\0\xff");
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_stored_key_are_none() {
-        // Catches a stored key without a number, or with one in a longer form, that is taken for a key of some keyspace.
+        // Catches a stored key without a number, or with a number in a longer encoding, that is decoded as the key of some keyspace.
         let bad: [&[u8]; 6] =
             [b"\xff", b"\xff\xf8", b"\xff\xf8\xf7", b"\xff\xf9\0\xf8", b"\xff\xfb\0\x01\0\0", b"\xff\xfc\x01\0\0\0\0"];
         for bytes in bad {
@@ -257,7 +257,7 @@ mod tests {
         fn each_key_comes_back_in_its_keyspace_and_in_its_place(
             (a, b) in ((any_id(), any_key()), (any_id(), any_key())),
         ) {
-            // Catches two keys with one stored key, a keyspace among the keys of another, and another order of its keys.
+            // Catches two keys with the same stored key, a keyspace between the keys of another, and a different order of the keys.
             let (prefix_a, prefix_b) = (KeyPrefix::of(a.0), KeyPrefix::of(b.0));
             let (stored_a, stored_b) = (stored(a.0, &a.1), stored(b.0, &b.1));
             prop_assert_eq!(split_stored(&stored_a), Some((a.0, &a.1[..])));
@@ -283,7 +283,7 @@ mod tests {
             (id, bounds) in (any_id(), (any_bound(), any_bound())),
             keys in prop::collection::vec((any_id(), any_key()), 1..20),
         ) {
-            // Catches a range that shows keys of another keyspace, and one that misses a key at its end.
+            // Catches a range that includes keys of another keyspace, and one that misses a key at its end.
             let stored_bounds = KeyPrefix::of(id).bounds(&bounds);
             let within = |bounds: &dyn Fn() -> (Bound<Vec<u8>>, Bound<Vec<u8>>), key: &[u8]| {
                 let (lower, upper) = bounds();
@@ -299,14 +299,14 @@ mod tests {
 
         #[test]
         fn many_keys_are_stored_as_each(id in any_id(), keys in prop::collection::vec(any_key(), 0..20)) {
-            // Catches a list in which a key takes the place of its neighbour.
+            // Catches a list in which a key replaces its neighbour.
             let each: Vec<_> = keys.iter().map(|key| stored(id, key)).collect();
             KeyPrefix::of(id).with_all_stored(&keys, |all| assert_eq!(all, each));
         }
 
         #[test]
         fn random_bytes_are_split_into_what_makes_them_again(bytes in any_key()) {
-            // Catches bytes from disk that lead to a panic, or are taken for another key's.
+            // Catches bytes from disk that cause a panic, or are decoded as another key.
             if let Some((id, key)) = split_stored(&bytes) {
                 prop_assert!(id == DEFAULT_KEYSPACE && bytes.starts_with(b"\xff\0") || stored(id, key) == bytes);
             }
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn long_keys_are_stored_whole() {
-        // Catches a key that is cut where it no longer fits in place.
+        // Catches a key that is truncated if it does not fit into the inline buffer.
         for len in [SHORT - 3, SHORT - 2, SHORT - 1, SHORT, MAX_KEY_LEN] {
             let key = vec![b'k'; len];
             KeyPrefix::of(9).with_stored(&key, |stored| assert_eq!(stored, [b"\xff\x09", &key[..]].concat()));

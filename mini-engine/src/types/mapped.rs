@@ -18,7 +18,7 @@ impl MappedBytes {
         Self(Repr::Pages(pages))
     }
 
-    /// These bytes as the bytes of a file.
+    /// Uses these bytes as the bytes of a file.
     pub fn copied(bytes: impl Into<Box<[u8]>>) -> Self {
         Self(Repr::Copied(bytes.into()))
     }

@@ -1,7 +1,7 @@
 //! The types that every layer uses: sequence numbers, kinds of entries, limits, durability.
 //!
-//! An entry is `(key, seqno, kind, value)`. Entries are ordered by key ascending (bytewise) and, within a key,
-//! by sequence number descending, so that the newest version of a key comes first. [`entry_order`] is that order.
+//! An entry is `(key, seqno, kind, value)`. Entries are ordered by key ascending (bytewise) and, within a key, by sequence number descending, so that
+//! the newest version of a key comes first. [`entry_order`] implements that order.
 
 mod batch;
 mod compare_and_swap;
@@ -33,10 +33,10 @@ pub(crate) use range_tombstone::{MAX_END_LEN, RangeTombstone, is_before_end, is_
 pub(crate) use range_tombstones::{RangeTombstones, Span};
 pub use slice::Slice;
 
-/// A sequence number: the position of a write in the history of one database. Less than 2^56.
+/// A sequence number: the position of a write in the history of one database. It is less than 2^56.
 pub type SeqNo = u64;
 
-/// The largest sequence number: a snapshot there sees everything.
+/// The largest sequence number: a snapshot at this number sees all versions.
 pub(crate) const MAX_SEQNO: SeqNo = (1 << 56) - 1;
 
 /// Fails if `last` is greater than the largest number that may be assigned.
@@ -48,16 +48,16 @@ pub(crate) fn check_seqno(last: SeqNo) -> crate::error::Result<()> {
     }
 }
 
-/// The longest key, in bytes (64 KiB - 1), in every keyspace.
+/// The maximum length of a key, in bytes (64 KiB - 1), in every keyspace.
 pub const MAX_KEY_LEN: usize = 65_535;
 
-/// The longest stored key, in bytes: a key behind the longest prefix of a keyspace.
+/// The maximum length of a stored key, in bytes: a key after the longest prefix of a keyspace.
 pub(crate) const MAX_STORED_KEY_LEN: usize = MAX_KEY_LEN + key_prefix::MAX_PREFIX_LEN;
 
-/// The longest value, in bytes (1 GiB).
+/// The maximum length of a value, in bytes (1 GiB).
 pub const MAX_VALUE_LEN: usize = 1 << 30;
 
-/// The kind of an entry. The numbers are those of operations in logs; in blocks, an expiring entry is a tombstone that has a value.
+/// The kind of an entry. The numbers are those of operations in logs; in blocks, an entry that expires is stored as a tombstone that has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -65,7 +65,7 @@ pub(crate) enum Kind {
     Tombstone = 0,
     /// The key has the entry's value.
     Value = 1,
-    /// The key has a value until an instant, which is stored before it; from then on it is removed.
+    /// The key has a value until an instant, which is stored before the value; from then on it is absent.
     Expiring = 3,
 }
 
@@ -87,13 +87,13 @@ pub(crate) fn entry_order(a: (&[u8], SeqNo), b: (&[u8], SeqNo)) -> Ordering {
     a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
 }
 
-/// The failures that an acknowledged write survives.
+/// The kinds of failure that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The operating system has the write: it survives a killed process, not a power cut.
+    /// The write was passed to the operating system: it survives a killed process, but not a power failure.
     #[default]
     Buffered,
-    /// The write, and every write before it, is on stable storage: it survives a power cut.
+    /// The write, and every write before it, is on stable storage: it survives a power failure.
     Synced,
 }
 

@@ -7,7 +7,7 @@ use super::expiry::Millis;
 use super::key_prefix::KeyPrefix;
 use crate::error::{Error, Result};
 
-/// The keyspace of a handle or a snapshot. A cheap clone.
+/// The keyspace of a handle or a snapshot. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyspaceRef {
     pub(crate) prefix: KeyPrefix,
@@ -27,34 +27,34 @@ impl KeyspaceRef {
         self.open.as_ref()
     }
 
-    /// As [`OpenKeyspace::check`].
+    /// Like [`OpenKeyspace::check`].
     pub(crate) fn check(&self) -> Result<()> {
         self.open.as_ref().map_or(Ok(()), |open| open.check())
     }
 
-    /// Its name; empty for the default keyspace.
+    /// The name of the keyspace; empty for the default one.
     pub(crate) fn name(&self) -> &str {
         self.open.as_ref().map_or("", |open| &open.name)
     }
 
-    /// The lifetime of entries that are inserted without an expiry, if it has one.
+    /// The lifetime of entries that are inserted without an expiry, if the keyspace has one.
     #[inline]
     pub(crate) fn expire_after(&self) -> Option<Millis> {
         self.open.as_ref().and_then(|open| open.expire_after())
     }
 
-    /// The error that it belongs to another database.
+    /// The error for a keyspace that belongs to another database.
     pub(crate) fn is_foreign(&self) -> Error {
         foreign(self.name())
     }
 }
 
-/// A keyspace of an open database other than the default one, shared by everything that refers to it.
+/// A keyspace of an open database other than the default one, shared by all that refer to it.
 #[derive(Debug)]
 pub(crate) struct OpenKeyspace {
     pub(crate) name: Box<str>,
     pub(crate) prefix: KeyPrefix,
-    /// The open database that it belongs to: no other one of this process has that number.
+    /// The number of the open database to which it belongs; it is unique in this process.
     database: u64,
     is_dropped: AtomicBool,
     /// The lifetime of entries that are inserted without an expiry; 0 if they do not expire.
@@ -68,7 +68,7 @@ impl OpenKeyspace {
     }
 
     fn expire_after(&self) -> Option<Millis> {
-        // Relaxed: nothing else depends on it. An insertion beside a change of the option takes either.
+        // Relaxed: no other memory depends on it. An insertion that is concurrent with a change of the option uses either value.
         Some(self.expire_after.load(Ordering::Relaxed)).filter(|&after| after > 0)
     }
 
@@ -76,21 +76,21 @@ impl OpenKeyspace {
         self.expire_after.store(after.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Fails unless it is one of the open database with this number, and not dropped.
+    /// Fails unless the keyspace belongs to the open database with this number, and was not dropped.
     pub(crate) fn check_in(&self, database: u64) -> Result<()> {
         if self.database == database { self.check() } else { Err(foreign(&self.name)) }
     }
 
-    /// Fails once it was dropped. A reader checks this after it has pinned its view: then the view still has everything, or this fails.
+    /// Fails once the keyspace was dropped. A reader checks this after it has pinned its view: then the view still has all entries, or this fails.
     pub(crate) fn check(&self) -> Result<()> {
-        // Acquire: pairs with the store in `set_dropped`. Views without its entries are published after that.
+        // Acquire: pairs with the store in `set_dropped`. Views without the keyspace's entries are published only after that store.
         match self.is_dropped.load(Ordering::Acquire) {
             true => Err(Error::NoKeyspace { name: self.name.to_string() }),
             false => Ok(()),
         }
     }
 
-    /// Drops it. Called with the write lock held, under which writes are checked: so none comes after it.
+    /// Marks the keyspace as dropped. Must be called with the write lock held, under which writes check the mark: so no write follows it.
     pub(crate) fn set_dropped(&self) {
         self.is_dropped.store(true, Ordering::Release);
     }

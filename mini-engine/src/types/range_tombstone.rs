@@ -1,15 +1,15 @@
 //! [`RangeTombstone`]: the removal of a range of keys.
 //!
-//! A range goes from its first key to its *end*, which does not belong to it. An end is a place between keys: a key, or a key followed by a zero
-//! byte. The latter is the place directly after that key, and may be one byte longer than any key. In batches and memtables a range may have no
-//! end; this is written as the empty string, since no key comes before it.
+//! A range extends from its first key to its *end*, which is exclusive. An end is a position between keys: a key, or a key followed by a zero byte.
+//! The latter is the position directly after that key, and may be one byte longer than any key. In batches and memtables a range may have no end;
+//! this is represented by the empty string, since no key is less than that.
 
 use std::ops::Bound;
 
 use super::key_bounds::after_prefix;
 use crate::types::{KeyBounds, MAX_STORED_KEY_LEN, SeqNo, Slice};
 
-/// The longest end of a range, in bytes: the place right after the longest key.
+/// The maximum length of a range's end, in bytes: the position directly after the longest key.
 pub(crate) const MAX_END_LEN: usize = MAX_STORED_KEY_LEN + 1;
 
 /// The removal of the keys of a range.
@@ -21,7 +21,7 @@ pub(crate) struct RangeTombstone {
 }
 
 impl RangeTombstone {
-    /// The part of it from `from` on and before `end`; an empty `end` means no end.
+    /// The part of the range from `from` up to `end`, exclusive; an empty `end` means no end.
     pub(crate) fn within(self, from: &Slice, end: &Slice) -> Option<Self> {
         let start = if self.start < *from { from.clone() } else { self.start };
         let ends_first = !self.end.is_empty() && is_before_end(&self.end, end);
@@ -29,20 +29,20 @@ impl RangeTombstone {
         Self { start, end, ..self }.begin_at_key()
     }
 
-    /// The same range beginning at its first key, if it has a key: it may have been cut at a place that is not a key.
+    /// The same range with its first key as its start, if it contains a key: it may have been cut at a position that is not a key.
     pub(super) fn begin_at_key(self) -> Option<Self> {
         let start = first_key_at(self.start)?;
         is_before_end(&start, &self.end).then_some(Self { start, ..self })
     }
 }
 
-/// The keys within `bounds` as their first key and their end; `None` if there can be none.
+/// The first key and the end of the range of keys within `bounds`; `None` if there can be none.
 pub(crate) fn start_and_end(bounds: &impl KeyBounds) -> Option<(Vec<u8>, Vec<u8>)> {
     let start = match bounds.start() {
         Bound::Unbounded => Vec::new(),
         Bound::Included(key) => key.to_vec(),
         Bound::Excluded(key) if key.len() < MAX_STORED_KEY_LEN => place_after(key),
-        // No longer key begins with this one.
+        // No longer key has this key as a prefix.
         Bound::Excluded(key) => after_prefix(key)?,
     };
     let end = match bounds.end() {
@@ -61,7 +61,7 @@ pub(crate) fn place_after(key: &[u8]) -> Vec<u8> {
     place
 }
 
-/// The first key at or after a place. No longer key begins with a key of the maximum length.
+/// The first key at or after a position. No longer key has a key of the maximum length as a prefix.
 fn first_key_at(place: Slice) -> Option<Slice> {
     match place.split_at_checked(MAX_STORED_KEY_LEN) {
         Some((key, [_, ..])) => after_prefix(key).map(Slice::from),
@@ -74,7 +74,7 @@ pub(crate) fn is_before_end(key: &[u8], end: &[u8]) -> bool {
     end.is_empty() || key < end
 }
 
-/// Whether bytes can be an end: if they are longer than any key, they must be the place directly after a key.
+/// Whether bytes can be an end: if they are longer than any key, they must be the position directly after a key.
 pub(crate) fn is_end(end: &[u8]) -> bool {
     end.len() <= MAX_STORED_KEY_LEN || end.len() == MAX_END_LEN && end.last() == Some(&0)
 }

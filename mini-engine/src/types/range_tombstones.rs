@@ -1,15 +1,15 @@
-//! [`RangeTombstones`]: a set of range tombstones, which finds the ones that cover a key.
+//! [`RangeTombstones`]: a set of range tombstones, searched for those that cover a key.
 //!
-//! The places where ranges begin and end cut all keys into *spans*: all keys of a span are covered by the same tombstones. RocksDB and Pebble list
-//! these for each span, which takes the square of the number of ranges if they are nested. Here a segment tree has the spans as its leaves, and
-//! stores each range at the O(log n) nodes whose leaves together are the range. The tombstones of a span are at the nodes from its leaf up to the
-//! root.
+//! The starts and ends of all ranges divide the keys into *spans*: all keys of a span are covered by the same tombstones. RocksDB and Pebble list
+//! these tombstones for each span, which takes memory in proportion to the square of the number of ranges if they are nested. Here a segment tree has
+//! the spans as its leaves, and stores each range at the O(log n) nodes whose leaves together form the range. The tombstones of a span are at the
+//! nodes from its leaf up to the root.
 //!
-//! F1 places ascend, without duplicates. Only the last one may be empty (no end), which sorts after all places.
-//! F2 ranges ascend by start, then end; of those with equal bounds the newest comes first; there are no duplicates. Each begins with a key and
-//! contains one.
-//! F3 node 1 is the root, nodes `2 * n` and `2 * n + 1` are below node `n`, and the leaf of span `i` is node `spans + i`. The numbers of a node are
-//! sorted newest first.
+//! F1 `places` (starts and ends) ascend, without duplicates. Only the last one may be empty (no end), which sorts after all others.
+//! F2 ranges ascend by start, then end; of those with equal bounds the newest comes first; there are no duplicates. Each begins with a key, so it
+//! contains at least one.
+//! F3 node 1 is the root, nodes `2 * n` and `2 * n + 1` are the children of node `n`, and the leaf of span `i` is node `spans + i`. The sequence
+//! numbers of a node are sorted newest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::key_bounds::{KeyBounds, is_below};
 use super::range_tombstone::{RangeTombstone, is_before_end};
 use crate::types::{SeqNo, Slice};
 
-/// The removal of the keys between two places, given as positions in `places`.
+/// A range tombstone; its start and end are given as indexes in `places`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Range {
     from: usize,
@@ -27,23 +27,23 @@ struct Range {
     seqno: Reverse<SeqNo>,
 }
 
-/// Range tombstones, sorted. Takes O(n log n) memory for n of them, and O(n) if none overlap.
+/// Range tombstones, sorted. Takes O(n log n) memory for n range tombstones, and O(n) if none overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeTombstones {
     places: Vec<Slice>,
     ranges: Vec<Range>,
-    /// The start of each node's numbers in `seqnos`, and at the end their total length.
+    /// For each node, the start of its sequence numbers in `seqnos`; the last element is the length of `seqnos`.
     nodes: Vec<usize>,
-    /// For each node, the first node with a number on the way from it to the root; 0 if there is none.
+    /// For each node, the first node with a sequence number on the path from it to the root; 0 if there is none.
     up: Vec<usize>,
     seqnos: Vec<SeqNo>,
 }
 
-/// Keys that the same tombstones cover, and the newest of these tombstones that a reader sees.
+/// Adjacent keys that the same tombstones cover, and the newest of these tombstones that a reader sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Slice,
-    /// Empty if it has no end.
+    /// Empty if the span has no end.
     pub(crate) end: Slice,
     pub(crate) newest: Option<SeqNo>,
 }
@@ -53,7 +53,7 @@ impl Span {
         *self.start <= *key && is_before_end(key, &self.end)
     }
 
-    /// Reduces this to the keys of both spans, and the newer of their tombstones.
+    /// Reduces this span to the keys of both spans, and to the newer one of their two tombstones.
     pub(crate) fn narrow(&mut self, other: &Span) {
         if other.start > self.start {
             self.start = other.start.clone();
@@ -72,7 +72,7 @@ pub(crate) struct EqualRanges<'a> {
 }
 
 impl EqualRanges<'_> {
-    /// Their numbers, the newest first.
+    /// The sequence numbers of the tombstones, newest first.
     pub(crate) fn seqnos(&self) -> impl ExactSizeIterator<Item = SeqNo> {
         self.same.iter().map(|range| range.seqno.0)
     }
@@ -82,7 +82,7 @@ impl RangeTombstones {
     /// The set of those `tombstones` that contain a key. O(n log n).
     pub(crate) fn new(tombstones: impl IntoIterator<Item = RangeTombstone>) -> Self {
         let all: Vec<_> = tombstones.into_iter().filter_map(RangeTombstone::begin_at_key).collect();
-        // Starts and ends are kept apart, because each list is mostly in order: so the sort only merges them.
+        // Starts and ends are kept apart, because each list is mostly in order already, so that the sort only merges them.
         let starts = all.iter().enumerate().map(|(at, range)| ((false, &range.start), 2 * at));
         let ends = all.iter().enumerate().map(|(at, range)| ((range.end.is_empty(), &range.end), 2 * at + 1));
         let mut sorted: Vec<_> = starts.chain(ends).collect();
@@ -102,7 +102,7 @@ impl RangeTombstones {
         Self::planted(places, ranges)
     }
 
-    /// The set with its tree over `places`.
+    /// Builds the set and its tree for `places` and `ranges`.
     fn planted(places: Vec<Slice>, ranges: Vec<Range>) -> Self {
         let spans = places.len().saturating_sub(1);
         let mut nodes = vec![0; 2 * spans + 1];
@@ -141,12 +141,12 @@ impl RangeTombstones {
         self.ranges.len()
     }
 
-    /// The tombstones by start, then end, then number, the newest first.
+    /// The tombstones by start, then end, then sequence number, newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone> {
         self.ranges.iter().map(|range| self.tombstone(range))
     }
 
-    /// The tombstones in the same order, those with equal bounds together.
+    /// The tombstones in the same order; those with equal bounds are returned together.
     pub(crate) fn parts(&self) -> impl Iterator<Item = EqualRanges<'_>> {
         let same_bounds = self.ranges.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to));
         same_bounds.filter_map(|same| {
@@ -160,24 +160,24 @@ impl RangeTombstones {
         self.places.first()
     }
 
-    /// The last key that can be covered. If it is not known, the end of all ranges: if an end is the place directly after a key, the key before it
-    /// is that key; before any other place there is no last key.
+    /// The last key that can be covered, or if that is unknown, the end of all ranges. If an end is the position directly after a key, that key is
+    /// the last one; before any other position the last key is unknown.
     pub(crate) fn largest(&self) -> Option<&[u8]> {
         self.places.last().map(|end| end.strip_suffix(&[0]).unwrap_or(end))
     }
 
-    /// The newest tombstone that covers `key` and is not newer than `seqno`. O(log² n).
+    /// The newest tombstone that covers `key`, with a number <= `seqno`. O(log² n).
     pub(crate) fn covering(&self, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         self.newest(self.span_of(key, self.places_upto(key))?, seqno)
     }
 
-    /// The same for a key near that of the last call, which has left its place in `near`.
+    /// The same for a key near that of the last call; that call has stored its position in `near`.
     pub(crate) fn covering_near(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Option<SeqNo> {
         *near = self.places_upto_from(*near, key);
         self.newest(self.span_of(key, *near)?, seqno)
     }
 
-    /// The span of `key`, and the newest tombstone that covers it and is not newer than `seqno`. As [`covering_near`](Self::covering_near).
+    /// The span around `key`, and the newest tombstone over it with a number <= `seqno`. For `near` see [`covering_near`](Self::covering_near).
     pub(crate) fn span_near(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Span {
         let upto = self.places_upto_from(*near, key);
         *near = upto;
@@ -192,27 +192,27 @@ impl RangeTombstones {
         }
     }
 
-    /// Whether every key from `smallest` to `largest` is covered by a tombstone that is newer than `older` and not newer than `seqno`.
+    /// Whether every key from `smallest` to `largest` is covered by a tombstone with a number > `older` and <= `seqno`.
     pub(crate) fn cover_all(&self, smallest: &[u8], largest: &[u8], (older, seqno): (SeqNo, SeqNo)) -> bool {
         let span = |key| self.span_of(key, self.places_upto(key));
         let (Some(first), Some(last)) = (span(smallest), span(largest)) else { return false };
         (first..=last).all(|span| self.newest(span, seqno) > Some(older))
     }
 
-    /// A tombstone that is newer than `since` and covers places between the bounds, which are not inverted. O(n).
+    /// A tombstone that is newer than `since` and covers positions between the bounds, which must not be inverted. O(n).
     pub(crate) fn newer_within(&self, bounds: &impl KeyBounds, since: SeqNo) -> Option<RangeTombstone> {
         let begins = |range: &&Range| is_below(&self.places[range.from], bounds.end());
         let reaches = |range: &Range| match (bounds.start(), &self.places[range.to]) {
             (Bound::Unbounded, _) => true,
             (Bound::Included(lower), end) => is_before_end(lower, end),
-            // The place directly after a key is the first one behind it.
+            // The position directly after a key is the first one greater than the key.
             (Bound::Excluded(lower), end) => is_before_end(lower, end) && end.strip_suffix(&[0]) != Some(lower),
         };
         let mut begun = self.ranges.iter().take_while(begins);
         begun.find(|range| range.seqno.0 > since && reaches(range)).map(|range| self.tombstone(range))
     }
 
-    /// The parts from `from` on and before `end`; an empty `end` means no end. O(n), and O(m log m) for m parts in the result.
+    /// The parts from `from` up to `end`, exclusive; an empty `end` means no end. O(n), and O(m log m) for m parts in the result.
     pub(crate) fn within(&self, from: &Slice, end: &Slice) -> Self {
         let begins = |range: &&Range| is_before_end(&self.places[range.from], end);
         let reaches = |range: &&Range| is_before_end(from, &self.places[range.to]);
@@ -225,15 +225,15 @@ impl RangeTombstones {
         Self::new(self.iter().filter(|range| kept(range)))
     }
 
-    /// Keeps, of the tombstones that cover the same keys, the newest of each stripe of history; `stripe` returns the numbers in the stripe of a
-    /// number. For this, tombstones of one stripe are cut at each other's ends, so there are at most twice as many. O(n log n).
+    /// Keeps only the newest tombstone of each stripe of history among those that cover the same keys; `stripe` returns the sequence numbers in the
+    /// stripe of a number. For this, tombstones of one stripe are cut at each other's ends, so their number at most doubles. O(n log n).
     pub(crate) fn reduced(&self, stripe: impl Fn(SeqNo) -> RangeInclusive<SeqNo>) -> Self {
         let mut by_end: Vec<&Range> = self.ranges.iter().collect();
         by_end.sort_by_key(|range| range.to);
         let (mut begins, mut ends) = (self.ranges.iter().peekable(), by_end.into_iter().peekable());
-        // The number of parts of each tombstone that cover the following keys: two if two inputs have it.
+        // For each tombstone, the number of its parts that cover the following keys: two if two inputs have it.
         let mut open: BTreeMap<SeqNo, usize> = BTreeMap::new();
-        // For each stripe, by its first number: its newest tombstone and the place where that began.
+        // For each stripe, by its first number: its newest tombstone and the position at which that began.
         let mut newest: BTreeMap<SeqNo, (usize, SeqNo)> = BTreeMap::new();
         let (mut changed, mut reduced) = (Vec::new(), Vec::new());
         for at in 0..self.places.len() {
@@ -265,7 +265,7 @@ impl RangeTombstones {
         Self::new(reduced.iter().map(|range| self.tombstone(range)))
     }
 
-    /// Its approximate memory in bytes.
+    /// The approximate memory of the set in bytes.
     pub(crate) fn memory_len(&self) -> usize {
         let Self { places, ranges, nodes, up, seqnos } = self;
         let tree = size_of_val(&nodes[..]) + size_of_val(&up[..]) + size_of_val(&seqnos[..]);
@@ -283,16 +283,16 @@ impl RangeTombstones {
         self.places.len().saturating_sub(1)
     }
 
-    /// The number of spans that begin at `key` or before it. No span begins at the last place.
+    /// The number of spans that begin at or before `key`. No span begins at the last of the `places`.
     fn places_upto(&self, key: &[u8]) -> usize {
         self.places[..self.spans()].partition_point(|place| **place <= *key)
     }
 
-    /// The same if the result is near `near`: O(log distance).
+    /// The same, fast if the result is near `near`: O(log distance).
     fn places_upto_from(&self, near: usize, key: &[u8]) -> usize {
         let starts = &self.places[..self.spans()];
         let is_upto = |at: usize| starts.get(at).is_some_and(|place| **place <= *key);
-        // Starts up to `low` are at or before `key`, those from `high` on are not.
+        // Starts up to `low` are at or before `key`; those from `high` on are after it.
         let (mut low, mut high, mut step) = (near.min(starts.len()), near.min(starts.len()), 1);
         while is_upto(high) {
             (low, high, step) = (high + 1, (high + step).min(starts.len()), 2 * step);
@@ -303,13 +303,13 @@ impl RangeTombstones {
         low + starts[low..high].partition_point(|place| **place <= *key)
     }
 
-    /// The span of `key`, where `upto` spans begin at or before it; `None` if it lies outside of all ranges.
+    /// The span that contains `key`, if `upto` spans begin at or before it; `None` if the key lies outside of all ranges.
     fn span_of(&self, key: &[u8], upto: usize) -> Option<usize> {
         let span = upto.checked_sub(1)?;
         is_before_end(key, &self.places[upto]).then_some(span)
     }
 
-    /// The newest number of a span that is not newer than `seqno`. O(log² n).
+    /// The newest sequence number of a span that is <= `seqno`. O(log² n).
     fn newest(&self, span: usize, seqno: SeqNo) -> Option<SeqNo> {
         let (mut node, mut newest) = (self.up[self.spans() + span], None);
         while node > 0 {
@@ -321,7 +321,7 @@ impl RangeTombstones {
     }
 }
 
-/// Visits the highest nodes, in a tree over this many spans, whose leaves are all in `range`. Together they have all of its spans.
+/// Visits the highest nodes, in a tree over `spans` spans, whose leaves are all in `range`. Together these nodes cover all spans of the range.
 fn nodes_of(range: &Range, spans: usize, mut visit: impl FnMut(usize)) {
     let (mut from, mut to) = (spans + range.from, spans + range.to);
     while from < to {

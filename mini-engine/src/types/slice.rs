@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are held in
-//! place: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are stored
+//! inline: they cost neither an allocation nor an atomic operation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use super::mapped::MappedBytes;
 
-/// The longest bytes that are held in place.
+/// The maximum length of bytes that are stored inline.
 const INLINE: usize = 23;
 
-/// Immutable bytes: up to 23 in place, more behind a reference count. A clone costs one atomic increment at most.
+/// Immutable bytes: up to 23 are stored inline, more behind a reference count. A clone costs at most one atomic increment.
 ///
-/// Compares, orders and hashes as the bytes it derefs to. A longer value read from a table is a view of its cached block, or of
-/// its mapped file, and keeps that in memory as long as the slice lives: copy values that are kept for long.
+/// Compares, orders and hashes like the bytes to which it derefs. A longer value that was read from a table shares its cached block, or its mapped
+/// file, and keeps that in memory as long as the slice exists: copy values that are kept for long.
 #[derive(Clone)]
 pub struct Slice(Repr);
 
@@ -27,7 +27,7 @@ enum Repr {
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
 
-/// The range within the shared bytes. If there are more than 4 GiB, only the whole range is possible.
+/// The range within the shared bytes. If the shared bytes exceed 4 GiB, only the whole range is possible.
 #[derive(Clone, Copy)]
 struct SharedPart {
     start: u32,
@@ -35,7 +35,7 @@ struct SharedPart {
 }
 
 impl SharedPart {
-    /// The end of all bytes, however many there are.
+    /// Means the end of all bytes, however many there are.
     const END: u32 = u32::MAX;
 
     fn of(range: Range<usize>, len: usize) -> Option<Self> {
@@ -51,12 +51,12 @@ impl SharedPart {
 }
 
 impl Slice {
-    /// Whether bytes of this length are held in place.
+    /// Whether bytes of this length are stored inline.
     pub(crate) fn is_inline(len: usize) -> bool {
         len <= INLINE
     }
 
-    /// A view of `range` within `bytes`, or `None` if the range does not lie within them.
+    /// The `range` within `bytes`, which are shared; `None` if the range does not lie within them.
     #[inline]
     pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let viewed = bytes.get(range.clone())?;
@@ -67,7 +67,7 @@ impl Slice {
         Some(Self::inline(viewed).unwrap_or_else(shared))
     }
 
-    /// A view of `range` within a file that is mapped, or `None` if the range does not lie within it.
+    /// The `range` within a mapped file, which is shared; `None` if the range does not lie within it.
     #[inline]
     pub(crate) fn mapped(file: &Arc<MappedBytes>, range: Range<usize>) -> Option<Self> {
         let viewed = file.get(range.clone())?;
@@ -78,7 +78,7 @@ impl Slice {
         Some(Self::inline(viewed).unwrap_or_else(mapped))
     }
 
-    /// The first `len` bytes, or all if there are fewer, and the others.
+    /// The first `len` bytes, or all if there are fewer, and the rest.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
         if len >= self.len() {
             return (self, Self::default());
@@ -87,7 +87,7 @@ impl Slice {
         (head.unwrap_or_default(), tail.unwrap_or_default())
     }
 
-    /// A view of a part of this; `None` if the range does not lie within it.
+    /// A part of this slice, shared; `None` if the range does not lie within it.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
         match &self.0 {
@@ -97,7 +97,7 @@ impl Slice {
         }
     }
 
-    /// The first `len` bytes of a chunk, held in place; `None` if it has fewer.
+    /// The first `len` bytes of a chunk, stored inline; `None` if the chunk has fewer.
     #[inline(always)]
     pub(crate) fn of_chunk(chunk: &[u8; 16], len: usize) -> Option<Self> {
         let mut bytes = [0; INLINE];
@@ -105,7 +105,7 @@ impl Slice {
         (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
     }
 
-    /// A view of a part, which shares the bytes; `None` if the part is to be held in place, or does not lie within this.
+    /// A part of this slice, which shares the bytes; `None` if the part is short enough to be stored inline, or does not lie within this slice.
     #[inline(always)]
     pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
         let len = end.checked_sub(start).filter(|len| *len > INLINE as u32)?;
@@ -145,7 +145,7 @@ impl Deref for Slice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // In range: the constructors above and below are the only ones, and the bytes never change.
+        // In range: only the constructors above and below create slices, and the bytes never change.
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
             Repr::Shared { bytes, part } => &bytes[part.within(bytes.len())],
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn both_forms_split_anywhere_and_take_no_more_room_than_one() {
-        // Catches a part that begins or ends at a wrong place, and a tag that makes every slice larger.
+        // Catches a part that begins or ends at a wrong position, and a tag that makes every slice larger.
         assert_eq!(size_of::<Slice>(), size_of::<(Arc<[u8]>, usize, usize)>());
         for len in [0, 1, INLINE, INLINE + 1, 100] {
             let bytes: Vec<u8> = (0..len as u8).collect();
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_part_that_shares_its_bytes_lies_within_them() {
-        // Catches a part counted from the start of all bytes, and one that reaches beyond the slice into others.
+        // Catches a part counted from the start of all shared bytes, and one that extends beyond the slice.
         let bytes: Vec<u8> = (0..200).collect();
         let file = Arc::new(MappedBytes::copied(bytes.clone()));
         let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn slices_compare_and_hash_as_their_bytes() {
-        // Catches a derived impl, which would compare the hidden part of the shared bytes too.
+        // Catches a derived impl, which would also compare the shared bytes outside the range.
         let view = Slice::view(&Arc::from(&b"xaby"[..]), 1..3).expect("in range");
         let owned = Slice::from(b"ab".to_vec());
         assert_eq!(view, owned);

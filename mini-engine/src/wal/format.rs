@@ -1,7 +1,7 @@
 //! Bytes of a log: encoding and decoding of the segment header and the frame header.
 //!
-//! Segment: header (56 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros, or frames of the log that used the
-//! file before, or torn.
+//! A segment has a header (56 bytes), then frames, each starting at a multiple of 8; the rest of the file is zeros, or frames of the log that used
+//! the file before, or a torn tail.
 //!
 //! ```text
 //! segment header   magic [8], version u32, zero u32, number u64, salt u64, number u64 and salt u64 of the log that the file was before
@@ -11,7 +11,7 @@
 //! frame            header (48 bytes), payload, zeros up to a multiple of 8
 //! ```
 //!
-//! Invariant: every byte of a frame is covered by a checksum or must be zero, so no flipped bit passes.
+//! Invariant: a checksum covers every byte of a frame, or the byte must be zero, so no flipped bit passes.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -33,21 +33,21 @@ const KIND_BATCH: u32 = 1;
 /// The kind of frame whose payload is a compressed batch.
 const KIND_COMPRESSED: u32 = 2;
 
-/// A place in the sequence of logs. Ordered: logs by number, then by offset.
+/// A position in the sequence of logs. Ordered by log number, then by offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     /// The log's number.
     pub(crate) log: u64,
-    /// Bytes from its start.
+    /// The offset from the log's start, in bytes.
     pub(crate) offset: u64,
 }
 
-/// The name of log `number`'s file.
+/// The name of the file of log `number`.
 pub(crate) fn file_name(number: u64) -> String {
     format!("{number:06}.log")
 }
 
-/// The number of the log with this file name; `None` if it is not a log's name.
+/// The number of the log with this file name; `None` if it is not the name of a log.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     number_in(name, ".log")
 }
@@ -61,7 +61,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn log_seed(self) -> LogSeed {
-        // As `codec::seed` of these two and an offset begins.
+        // The seed so far, as `codec::seed` computes it from number and salt; the offset is mixed in later.
         LogSeed([self.number, self.salt].into_iter().fold(3, codec::next_seed))
     }
 
@@ -70,12 +70,12 @@ impl Identity {
     }
 }
 
-/// The part of the seeds of a log's checksums that is the same for all of its frames.
+/// The part of the seeds of a log's checksums that all of its frames share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogSeed(u64);
 
 impl LogSeed {
-    /// The seed for the frame at `offset`: that of the log's number, its salt and the offset.
+    /// The seed for the frame at `offset`, made of the log's number, its salt and the offset.
     #[inline]
     fn at(self, offset: u64) -> u64 {
         codec::next_seed(self.0, offset)
@@ -86,7 +86,7 @@ impl LogSeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) log: Identity,
-    /// The log that used the file before; its frames may follow those of this one.
+    /// The log that used the file before; its frames may follow those of this log.
     pub(super) previous_generation: Option<Identity>,
 }
 
@@ -96,7 +96,7 @@ impl SegmentHeader {
         HEADER.encode([self.log.number, self.log.salt, previous.number, previous.salt])
     }
 
-    /// Decodes the header in `bytes`, the first of the file, of the log at `path`, which should be number `expected`.
+    /// Decodes the header in `bytes`, the first bytes of the log at `path`, which should have the number `expected`.
     pub(super) fn decode(bytes: &[u8], path: &Path, expected: u64) -> Result<Self> {
         let [number, salt, previous, previous_salt] = HEADER.decode(bytes, path)?;
         if number != expected {
@@ -113,13 +113,13 @@ pub(super) struct FrameHeader {
     pub(super) is_compressed: bool,
     pub(super) count: u32,
     pub(super) first_seqno: SeqNo,
-    /// Everything before this was synced when the frame was written.
+    /// The position before which all logs were synced when the frame was written.
     pub(super) synced: Position,
     payload_checksum: u64,
 }
 
 impl FrameHeader {
-    /// The header of the frame that belongs at `offset`, as stored. The payload is at most `MAX_BATCH_LEN` long.
+    /// Encodes the header of a frame that is stored at `offset`. The payload must have at most `MAX_BATCH_LEN` bytes.
     #[inline(always)]
     pub(super) fn encode(
         log: LogSeed,
@@ -147,7 +147,7 @@ impl FrameHeader {
         out
     }
 
-    /// The header in the first bytes of `bytes`, if a frame of `log` whose payload is at most `room` bytes starts at `offset`. The cheap checks
+    /// Decodes the header at the start of `bytes`, if a frame of `log` with a payload of at most `room` bytes starts at `offset`. The cheap checks
     /// come first: replay calls this at every step of a damaged region.
     pub(super) fn decode(bytes: &[u8], log: Identity, offset: u64, room: u64) -> Option<Self> {
         let mut reader = Reader::new(bytes.get(..FRAME_HEADER_LEN)?);
@@ -172,13 +172,13 @@ impl FrameHeader {
         (next <= MAX_SEQNO + 1).then_some(header)
     }
 
-    /// Whether `rest`, the bytes after the header up to the frame's end, are the written ones.
+    /// Whether `rest`, the bytes after the header up to the frame's end, are unchanged since they were written.
     pub(super) fn accepts(&self, rest: &[u8], log: Identity, offset: u64) -> bool {
         let Some((payload, padding)) = rest.split_at_checked(self.payload_len as usize) else { return false };
         padding.iter().all(|&byte| byte == 0) && codec::checksum(payload, log.seed(offset)) == self.payload_checksum
     }
 
-    /// The batch in `payload`. The error names the expected and the found value.
+    /// Decodes the batch in `payload`. The error describes the expected and the found value.
     pub(super) fn batch<'a>(&self, payload: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         if self.is_compressed { decompress(payload).map(Cow::Owned) } else { Ok(Cow::Borrowed(payload)) }
     }
@@ -188,14 +188,14 @@ impl FrameHeader {
     }
 }
 
-/// Writes `field` to the beginning of `out`. Returns the rest.
+/// Writes `field` to the beginning of `out`. Returns the rest of `out`.
 fn put<const N: usize>(out: &mut [u8], field: [u8; N]) -> &mut [u8] {
     let (place, rest) = out.split_at_mut(N);
     place.copy_from_slice(&field);
     rest
 }
 
-/// Bytes of a frame with a payload of `payload_len` bytes.
+/// The length of a frame with a payload of `payload_len` bytes.
 pub(super) fn frame_len(payload_len: u32) -> u64 {
     (FRAME_HEADER_LEN as u64 + u64::from(payload_len)).next_multiple_of(ALIGN)
 }

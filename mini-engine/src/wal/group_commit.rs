@@ -1,11 +1,11 @@
-//! Group commit: the positions up to which a log is whole and durable, and one sync for all threads that wait.
+//! Group commit: the positions up to which a log is complete and durable, and one sync for all waiting threads.
 //!
-//! S2 every frame before `complete` is whole, in the file or in its mapping. The callers that advance it know that all earlier writes are
+//! S2 every frame before `complete` is whole, in the file or in its mapping. The callers that advance it have checked that all earlier writes are
 //! published; it may lag behind the whole frames.
-//! S3 `synced` is the value of `complete` when the last successful sync began. So a sync record never covers a hole.
-//! S4 one sync at a time: the kernel reports a failure once, so a second sync at the same time as a failing one would wrongly succeed.
+//! S3 `synced` is the value that `complete` had when the last successful sync began. So a sync record never covers a hole.
+//! S4 there is one sync at a time: the kernel reports a failure once, so a second sync at the same time as a failing one would wrongly succeed.
 //!
-//! Neither position ever goes back. Shown by the models of `loom-tests`, which compile this file.
+//! Neither position ever goes back. The models of `loom-tests`, which compile this file, show this.
 
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
@@ -23,27 +23,27 @@ impl GroupCommit {
         Self { complete: AtomicU64::new(start), synced: AtomicU64::new(start), syncing: Mutex::new(()) }
     }
 
-    /// Says that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    /// Records that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
         // ORDERING(complete): AcqRel; pairs with Acquire in `Turn::sync`. Weaker: a sync could count as covering frames that other threads had not
-        // stored yet. The caller knows from their publication that they were whole before this call.
+        // stored yet. Their publication has shown the caller that they were whole before this call.
         self.complete.fetch_max(end, Ordering::AcqRel);
     }
 
     /// The position up to which the log is synced.
     pub(crate) fn synced(&self) -> u64 {
-        // ORDERING(synced): Acquire; pairs with Release in `Turn::sync`. Weaker: a frame could record a sync that threads which see the frame do
-        // not see yet.
+        // ORDERING(synced): Acquire; pairs with Release in `Turn::sync`. Weaker: a frame could record a sync that other threads which see the frame
+        // do not see yet.
         self.synced.load(Ordering::Acquire)
     }
 
     /// Waits for the turn to sync (S4).
     pub(crate) fn turn(&self) -> Turn<'_> {
-        // It guards no data that could be inconsistent.
+        // The lock guards no data that could be inconsistent.
         Turn { commit: self, _syncing: self.syncing.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// The turn to sync, if no thread has it.
+    /// Takes the turn to sync, if no thread has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         self.syncing.try_lock().ok().map(|syncing| Turn { commit: self, _syncing: syncing })
     }
@@ -56,12 +56,12 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes every [complete](GroupCommit::complete) frame durable by `device`, unless they already are. Returns whether `device` was called.
+    /// Makes every [complete](GroupCommit::complete) frame durable by calling `device`, unless they already are. Returns whether `device` was called.
     ///
     /// # Errors
-    /// Those of `device`; then nothing more counts as synced.
+    /// The errors of `device`; after one, `synced` does not advance any more.
     pub(crate) fn sync<E>(&self, device: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
-        // Read before the sync, which may miss frames that become complete meanwhile.
+        // Loaded before the sync, which may not cover frames that become complete during it.
         let target = self.commit.complete.load(Ordering::Acquire);
         if self.commit.synced() >= target {
             return Ok(false);
@@ -85,7 +85,7 @@ mod tests {
         let during = || {
             assert!(commit.try_turn().is_none(), "two syncs at once");
             commit.complete(200);
-            // A frame that is reported late.
+            // This frame is reported late.
             commit.complete(150);
             Ok::<_, ()>(())
         };

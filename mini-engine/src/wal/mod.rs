@@ -1,10 +1,10 @@
 //! The write-ahead log: one file (a segment) for each memtable, one frame for each batch.
 //!
-//! [`Writer`] assigns places to frames, [`Segment`] stores and syncs them without the writer's lock, [`replay()`] reads them back. The checksums of
-//! a frame are seeded with the log's number, its random salt and the frame's offset. So bytes of another log, of another offset or inside a value
-//! are never mistaken for a frame. Each frame also records the [`Position`] up to which the logs were synced when it was written. That record
-//! distinguishes a torn tail, which was never synced, from damage. The file of an obsolete log can become a later log ([`Segment::retire`],
-//! [`Writer::create_on`], `recycle.rs`). The layout is in `format.rs` and in `docs/src/formats.md`.
+//! [`Writer`] assigns places to frames, [`Segment`] stores and syncs them without the writer's lock, [`replay()`] reads them back. The checksums of a
+//! frame are seeded with the log's number, its random salt and the frame's offset. So bytes of another log, at another offset or inside a value are
+//! never mistaken for a frame. Each frame also records the [`Position`] up to which the logs were synced when it was written. This record
+//! distinguishes a torn tail, which was never synced, from damage. The file of an obsolete log can be reused for a later log ([`Segment::retire`],
+//! [`Writer::create_on`], `recycle.rs`). `format.rs` and `docs/src/formats.md` describe the layout.
 
 mod format;
 mod group_commit;

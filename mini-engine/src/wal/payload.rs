@@ -1,17 +1,17 @@
 //! A batch as the payload of a frame: uncompressed or compressed.
 //!
 //! A compressed payload is the length of the batch (u32) and one Zstandard frame. It is used for batches of 512 bytes and more if it saves 12 % or
-//! more; for smaller ones the frame's own header outweighs the savings. Memory for the batch is allocated only after the frame's checksum has
+//! more; for smaller batches the frame's own header outweighs the savings. Memory for the batch is allocated only after the frame's checksum has
 //! matched, and at most as much as the compression can produce from the stored bytes.
 
 use crate::codec::{self, Reader};
 use crate::types::MAX_BATCH_LEN;
 
-/// Batches shorter than this are never compressed, in bytes.
+/// The minimum length of a batch to be compressed, in bytes.
 const MIN_BATCH_LEN: usize = 512;
-/// Fast: writers wait for it.
+/// A fast level, because writers wait for the compression.
 const ZSTD_LEVEL: i32 = 1;
-/// The maximum that Zstandard produces from a byte: 128 KiB need at least four bytes.
+/// The maximum output of Zstandard for one stored byte: 128 KiB need at least four bytes.
 const ZSTD_EXPANSION: u64 = 1 << 15;
 
 /// The stored form of a batch.
@@ -30,7 +30,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The batch compressed, if that saves enough.
+/// The compressed batch, if that saves enough.
 pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     if batch.len() < MIN_BATCH_LEN {
         return None;
@@ -42,7 +42,7 @@ pub(crate) fn compress(batch: &[u8]) -> Option<Vec<u8>> {
     codec::is_worth_compressing(batch.len(), out.len()).then_some(out)
 }
 
-/// The batch from which `stored` was made. The error names the expected and the found value.
+/// Decompresses the batch from which `stored` was made. The error describes the expected and the found value.
 pub(super) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
     let mut reader = Reader::new(stored);
     let Some(len) = reader.u32() else {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_compressed_from_512_bytes_on_and_where_that_saves_enough() {
-        // Catches frames that become larger by compression, and short ones that cost more time than they save.
+        // Catches frames that grow by compression, and short ones whose compression costs more time than it saves.
         assert_eq!(compress(&[7; 511]), None);
         let compressed = compress(&[7; 512]).expect("worth it");
         assert!(compressed.len() < 100);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_forged_length_is_refused_before_memory_is_taken_for_it() {
-        // Catches an allocation of a length that a frame only claims.
+        // Catches an allocation of a length that a forged frame claims.
         let mut forged = compress(&[7; 600]).expect("worth it");
         for (len, what) in [(u32::MAX, "expected at most"), (599, "not decompress"), (601, "expected 601, found 600")] {
             forged[..4].copy_from_slice(&len.to_le_bytes());

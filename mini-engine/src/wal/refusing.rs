@@ -1,4 +1,4 @@
-//! The log of a read-only database: there is no file, and every append and sync is refused.
+//! The log of a read-only database: it has no file, and rejects every append and sync.
 
 use std::io::{ErrorKind, Result};
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::fs::File;
 use crate::metrics::Counters;
 
 impl Writer {
-    /// Log `number` of `dir`, which is never created: every append and sync is [`Error::ReadOnly`] with `cause`.
+    /// Log `number` of `dir`, which is never created: every append and sync returns [`Error::ReadOnly`] with `cause`.
     pub(crate) fn refusing(dir: &Path, number: u64, cause: &str, counters: Arc<Counters>) -> Self {
         let identity = Identity { number, salt: 0 };
         let segment = Segment::new(Arc::new(NoFile), dir.join(file_name(number)), identity, counters);
-        // The segment keeps the failure, which is the purpose of this log.
+        // The segment keeps the failure, so the returned error is not needed.
         drop(segment.fail(Error::ReadOnly { cause: cause.to_owned() }));
         Self::at_start(segment, None)
     }
 }
 
-/// A file that does not exist. Nothing uses it, since a failed segment refuses first.
+/// A file that does not exist. It is never accessed, since a failed segment returns its error first.
 #[derive(Debug)]
 struct NoFile;
 

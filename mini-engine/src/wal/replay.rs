@@ -1,4 +1,4 @@
-//! Reads a log back, and distinguishes a torn tail from corruption (durability rules 1 to 3); keeps and cuts torn tails.
+//! Reads a log back, and distinguishes a torn tail from corruption (durability rules 1 to 3); copies and cuts off torn tails.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -8,15 +8,14 @@ use super::walk::{Frame, LogReader, Part, Reading, Tail, walk};
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem, unlink};
 
-/// Bytes of a torn tail that are copied in one step.
+/// The number of bytes of a torn tail that are copied in one step.
 const COPIED_AT_ONCE: usize = 1 << 20;
 
-/// Calls `visit` for each frame of log `number` in order, up to the first place without one, and returns the end of the log. Costs as [`walk`].
+/// Calls `visit` for each frame of log `number` in order, up to the first place without one, and returns the kind of end. Costs are as for [`walk`].
 ///
 /// # Errors
-/// [`Error::Corruption`] if the header is damaged or later frames prove that the missing part was once synced;
-/// [`Error::UnsupportedVersion`]; [`Error::Io`]; whatever `visit` returns. Frames before the place of an error have
-/// been visited.
+/// [`Error::Corruption`] if the header is damaged or later frames prove that the missing part was once synced; [`Error::UnsupportedVersion`];
+/// [`Error::Io`]; the errors of `visit`. Frames before an error have been visited.
 pub(crate) fn replay(
     fs: &dyn FileSystem,
     path: &Path,
@@ -39,20 +38,20 @@ pub(crate) fn replay(
     walked.contradiction(path, number).map_or(Ok(walked.tail()), Err)
 }
 
-/// The newest position that any valid frame of log `number` records as synced; `None` if it has no valid frame.
+/// The newest position that any valid frame of log `number` records as synced; `None` if the log has no valid frame.
 ///
-/// Used for the logs after one that did not end cleanly: their frames are searched at every place, past any damage.
+/// This is used for the logs after one that did not end cleanly: their frames are searched for at every possible place, past any damage.
 ///
 /// # Errors
-/// Like [`replay`], except that damaged frames are passed over.
+/// The same as for [`replay`], but damaged frames are skipped.
 pub(crate) fn newest_sync_record(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Option<Position>> {
     Ok(walk(fs, path, number, Reading::Strict, |_| Ok(ControlFlow::Continue(())))?.synced)
 }
 
-/// Whether log `number` is empty: it has no frame, and no bytes that could be damaged ones. A log that was made in advance is empty.
+/// Whether log `number` is empty: it has no frame, and no bytes that could be damaged frames. A log that was created in advance is empty.
 ///
 /// # Errors
-/// Like [`replay`].
+/// The same as for [`replay`].
 pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<bool> {
     let mut is_empty = true;
     let walked = walk(fs, path, number, Reading::Strict, |_| {
@@ -62,7 +61,7 @@ pub(crate) fn is_unused(fs: &dyn FileSystem, path: &Path, number: u64) -> Result
     Ok(is_empty && (!walked.has_header || walked.tail_end == walked.end))
 }
 
-/// Whether there may be a whole batch in log `number`: it has one, or the device cannot read it to its end.
+/// Whether log `number` may contain a whole batch: it has one, or the device cannot read it to its end.
 pub(crate) fn may_hold_batches(fs: &dyn FileSystem, path: &Path, number: u64) -> bool {
     let mut has_frame = false;
     let walked = walk(fs, path, number, Reading::AroundDamage, |part| {
@@ -72,14 +71,14 @@ pub(crate) fn may_hold_batches(fs: &dyn FileSystem, path: &Path, number: u64) ->
     has_frame || !walked.is_ok_and(|walked| walked.unreadable.is_none())
 }
 
-/// Keeps `tail` of log `number`, which [`truncate_torn`] is about to cut off with everything after it, in the file `to`: the log's header, and each
-/// byte of the tail at its old place. So frames in it, such as whole ones after a hole, still pass their checks. The file is synced; its name is
-/// not. The remains of an interrupted try at `to` are overwritten.
+/// Copies `tail` of log `number`, which [`truncate_torn`] is about to cut off with everything after it, to the file `to`: the copy has the log's
+/// header, and each byte of the tail at its old offset. So frames in the copy, such as whole ones after a hole, still pass their checks. The file is
+/// synced, but its name is not. The remains of an interrupted attempt in `to` are overwritten.
 ///
-/// Memory: a constant. Time: linear in the tail.
+/// Takes constant memory. Takes time in proportion to the tail.
 ///
 /// # Errors
-/// [`Error::Io`]; `to` is removed then, if it can be.
+/// [`Error::Io`]; then `to` is removed, if possible.
 pub(crate) fn keep_torn(fs: &dyn FileSystem, path: &Path, number: u64, tail: Range<u64>, to: &Path) -> Result<()> {
     let known = fs.exists(to).map_err(Error::io("look for", to))?;
     let kept = if known { fs.open_write(to) } else { fs.create_new(to) }.map_err(Error::io("create", to))?;
@@ -108,15 +107,15 @@ fn copy_tail(
             copied => at += copied,
         }
     }
-    // After that there may be remains of a longer tail from an interrupted try.
+    // The file may still contain more bytes, from an interrupted attempt with a longer tail.
     kept.truncate(at).map_err(Error::io("truncate", to))?;
     kept.sync().map_err(Error::io("sync", to))
 }
 
-/// Makes an accepted torn tail disappear: cuts the log to `offset` bytes and syncs it (durability rule 3).
+/// Removes an accepted torn tail: truncates the log to `offset` bytes and syncs it (durability rule 3).
 ///
 /// # Errors
-/// [`Error::Io`]; the tail may then still be there.
+/// [`Error::Io`]; then the tail may still exist.
 pub(crate) fn truncate_torn(fs: &dyn FileSystem, path: &Path, offset: u64) -> Result<()> {
     let file = fs.open_write(path).map_err(Error::io("open", path))?;
     file.truncate(offset).map_err(Error::io("truncate", path))?;

@@ -1,10 +1,10 @@
-//! The shared half of a log that is being written: its positions, its space in memory, and the way to sync it.
+//! The shared half of a log that is being written: its positions, its mapped space, and its syncs.
 //!
-//! This file keeps W2, W3 and W4 of the [writer](super::writer). [`GroupCommit`] keeps S2 to S4, which are about syncs.
+//! This file ensures W2, W3 and W4 of the [writer](super::writer). [`GroupCommit`] ensures S2 to S4, which are about syncs.
 //!
-//! S1 `end` is the end of the last frame. It is set when the writer is done; until then only the writer has it.
+//! S1 `end` is the end of the last frame. This end is set when the writer is done; until then only the writer knows it.
 //! S5 dropping a segment closes its file and unmaps it, which takes long. So no function that is called with the write lock held drops an earlier
-//! segment: a function that may have the last reference returns it.
+//! segment: if a function may have the last reference, it returns it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use crate::types::SeqNo;
 pub(crate) struct Claim {
     pub(super) offset: u64,
     pub(super) end: u64,
-    /// The first sequence number, and their count.
+    /// The first sequence number, and the number of operations.
     pub(super) range: (SeqNo, u32),
     pub(super) synced: Position,
     /// Whether the frame is already written.
@@ -39,7 +39,7 @@ impl Claim {
     }
 }
 
-/// The shared half of a log that is being written: its positions, and the way to sync it.
+/// The shared half of a log that is being written: its positions, and its syncs.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(super) file: Arc<dyn File>,
@@ -47,24 +47,24 @@ pub(crate) struct Segment {
     pub(super) identity: Identity,
     pub(super) seed: LogSeed,
     pub(super) counters: Arc<Counters>,
-    /// The file in memory, once it is mapped.
+    /// The mapping of the file, once it is mapped.
     pub(super) mapping: OnceLock<Box<dyn Mapping>>,
     /// `u64::MAX` until the writer is done.
     end: AtomicU64,
     commit: GroupCommit,
-    /// The starts of some frames, for the file's next generation.
+    /// The starts of some frames, for the next generation of the file.
     starts: Mutex<Vec<u64>>,
-    /// Whether the contents, and those of all earlier logs, are durable elsewhere.
+    /// Whether the contents of this log, and of all earlier logs, are durable elsewhere.
     released: AtomicBool,
     /// The log before this one, until it is known to be synced whole or released.
     previous: Mutex<Option<Arc<Segment>>>,
-    /// Whether there may be one that still matters: saves taking the lock.
+    /// Whether there may be a previous log that is not settled: this saves taking the lock.
     has_previous: AtomicBool,
     failure: OnceLock<String>,
 }
 
 impl Segment {
-    /// A log with a synced header.
+    /// A log whose header is synced.
     pub(super) fn new(file: Arc<dyn File>, path: PathBuf, identity: Identity, counters: Arc<Counters>) -> Self {
         Self {
             file,
@@ -87,20 +87,20 @@ impl Segment {
         self.identity.number
     }
 
-    /// Notes that the writer is done: every frame is whole, and the last one ends at `end`. `starts` are the starts of some frames.
+    /// Records that the writer is done: every frame is whole, and the last one ends at `end`. `starts` are the starts of some frames.
     pub(super) fn finish(&self, end: u64, starts: Vec<u64>) {
         *lock(&self.starts) = starts;
         self.end.store(end, Ordering::Release);
         self.complete(end);
     }
 
-    /// Sets the log that was written before this one; its writer must be done. Without one, the contents of all earlier logs are durable in tables.
+    /// Sets the previous log; its writer must be done. If none is set, the contents of all earlier logs are durable in tables.
     pub(crate) fn set_previous(&self, previous: Arc<Segment>) {
         *lock(&self.previous) = Some(previous);
         self.has_previous.store(true, Ordering::Release);
     }
 
-    /// Writes the frame of `claim` in its place, unless that is already done. Any number of threads may do this at once.
+    /// Writes the frame of `claim` to its place, unless that was done already. Any number of threads may call this at once.
     #[inline]
     pub(crate) fn fill(&self, claim: &Claim, payload: Payload<'_>) {
         if let Some(mapping) = self.mapping.get().filter(|_| !claim.is_written) {
@@ -110,7 +110,7 @@ impl Segment {
         }
     }
 
-    /// Notes that every frame before `end` is whole (S2): a sync that begins from now on covers them.
+    /// Records that every frame before `end` is whole (S2): a sync that begins from now on covers them.
     pub(crate) fn complete(&self, end: u64) {
         self.commit.complete(end);
     }
@@ -124,13 +124,13 @@ impl Segment {
         self.synced() > FIRST_FRAME
     }
 
-    /// Makes every [complete](Self::complete) frame durable, and all of the earlier logs of the chain. Waits for the device, but does not block
-    /// appends. A call that finds everything synced costs two locks. A call that finds the log released has nothing to do, and does not touch the
-    /// file: it may already be another log's.
+    /// Makes every [complete](Self::complete) frame durable, and all frames of the earlier logs of the chain. Waits for the device, but does not
+    /// block appends. If everything is synced already, a call costs two locks. If the log is released, there is nothing to do, and the file is not
+    /// touched: it may already belong to another log.
     ///
     /// # Errors
-    /// The failure of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. The same holds after a panic: the effect on
-    /// the device is unknown, and the next sync would not report it (rule 7).
+    /// The error of the sync, and [`Error::ReadOnly`] with its cause for every later call and append. The same holds after a panic: the effect on the
+    /// device is unknown, and the next sync would not report it (rule 7).
     pub(crate) fn sync(&self) -> Result<()> {
         let turn = self.commit.turn();
         self.check_usable()?;
@@ -153,15 +153,15 @@ impl Segment {
         Ok(())
     }
 
-    /// Releases later logs from waiting for the sync of this one: its contents are in an installed table. Ends the chain here, so that it does not keep
-    /// the files of old logs open. Returns the previous log for the caller to drop (S5).
+    /// Marks this log as settled, so that later logs need not wait for its sync: its contents are in an installed table. Ends the chain here, so that
+    /// it does not keep the files of old logs open. Returns the previous log for the caller to drop (S5).
     #[must_use = "it is dropped without the write lock"]
     pub(crate) fn release(&self) -> Option<Arc<Segment>> {
         self.released.store(true, Ordering::Release);
         self.take_previous()
     }
 
-    /// The log before this one, for the caller to drop (S5), if no part of it must be synced any more.
+    /// Returns the previous log, if no part of it must be synced any more, for the caller to drop (S5).
     #[must_use = "it is dropped without the write lock"]
     pub(crate) fn take_settled(&self) -> Option<Arc<Segment>> {
         let mut previous = lock(&self.previous);
@@ -178,11 +178,11 @@ impl Segment {
         previous.take()
     }
 
-    /// The part of the file that is worth keeping for another log, at most `max_len` bytes; the rest is cut off. The writer must be gone. From then
-    /// on nothing here touches the file. `None` if nothing is worth keeping, or if the file may still be needed: while the log is not released,
-    /// while it is being synced, and after a failure. Called once.
+    /// The part of the file that is worth keeping for another log, at most `max_len` bytes; the rest is cut off. The writer must have been dropped.
+    /// From then on this segment does not touch the file. `None` if nothing is worth keeping, or if the file may still be needed: while the log is
+    /// not released, during a sync, and after a failure. May be called once.
     pub(crate) fn retire(&self, max_len: u64) -> Option<Spare> {
-        // A sync that comes later finds the log released.
+        // A later sync finds the log released.
         let _idle = self.commit.try_turn()?;
         if !self.released.load(Ordering::Acquire) || self.failure.get().is_some() {
             return None;
@@ -205,26 +205,26 @@ impl Segment {
         if self.has_previous.load(Ordering::Acquire) { self.previous_frontier().unwrap_or(own) } else { own }
     }
 
-    /// The position in an earlier log before which everything is synced, if that log still matters.
+    /// The position in an earlier log before which everything is synced, if that log is not settled.
     #[cold]
     fn previous_frontier(&self) -> Option<Position> {
         match &*lock(&self.previous) {
             Some(earlier) if !earlier.is_settled() => return Some(earlier.frontier()),
-            // It is not dropped, because this is called with the write lock held (S5).
+            // The previous log is not dropped here, because the caller holds the write lock (S5).
             Some(_) | None => self.has_previous.store(false, Ordering::Release),
         }
         None
     }
 
-    /// Whether no part of this log or earlier ones must be synced any more. No frame is being appended to it.
+    /// Whether no part of this log or earlier ones must be synced any more. No frame may be appended to it any more.
     fn is_settled(&self) -> bool {
         self.released.load(Ordering::Acquire)
             || (self.synced() >= self.end.load(Ordering::Acquire)
                 && lock(&self.previous).as_ref().is_none_or(|previous| previous.is_settled()))
     }
 
-    /// Durably cuts off the remains of an append without space after `end` (W4). Does not count as a sync of the frames before it: that needs the
-    /// earlier logs too (W3).
+    /// Durably cuts off the remains, after `end`, of an append that found no space (W4). This does not count as a sync of the frames before `end`,
+    /// which would need syncs of the earlier logs too (W3).
     pub(super) fn cut_behind(&self, end: u64) -> Result<()> {
         let _turn = self.commit.turn();
         self.check_usable()?;

@@ -1,15 +1,14 @@
-//! The space of a log: zeros that are written in advance, and pages that are populated (W5 and W6 of the
-//! [writer](super::writer)).
+//! The space of a log: zeros that are written in advance, and mapped pages that are populated (W5 and W6 of the [writer](super::writer)).
 
 use std::io;
 
 use super::segment::Segment;
 use crate::fs::zeros_at;
 
-/// The length of a log's mapping: addresses, not memory. Bytes behind it are written by system calls.
+/// The length of a log's mapping; it takes addresses, not memory. Bytes beyond it are written by system calls.
 pub(super) const MAPPED_LEN: u64 = 1 << 30;
 
-/// Writes a part of a frame by a system call. The caller counts the frame's bytes.
+/// Writes a part of a frame with a system call. The caller counts the frame's bytes.
 pub(super) fn write(segment: &Segment, bytes: &[u8], at: u64) -> io::Result<()> {
     segment.file.write_all_at(bytes, at)?;
     segment.counters.wal_writes.add(1);
@@ -24,7 +23,7 @@ pub(super) fn write_zeros(segment: &Segment, at: u64, len: u64) -> io::Result<()
     })
 }
 
-/// Makes the mapped space from `from` to `to` ready for writing.
+/// Prepares the mapped space from `from` to `to` for writing.
 pub(super) fn populate(segment: &Segment, from: u64, to: u64) {
     if let Some(mapping) = segment.mapping.get() {
         mapping.populate(from, to.min(MAPPED_LEN).saturating_sub(from));

@@ -1,17 +1,17 @@
-//! Walks through a log: the one reader of its frames, for an open, for salvage and for a dump.
+//! Walks through a log: the only reader of its frames, for an open, a salvage and a dump.
 //!
-//! B1 frames come in order from the start, whole and unaltered.
-//! B2 bytes that are no frame are searched, at every place a frame could start, for further ones. If one of these records that the logs were
-//!    synced beyond the first such bytes, then synced bytes are damaged ([`Walked::contradiction`]). Otherwise nothing proves that the rest was
-//!    ever durable, and it is a torn tail. The same proof from later logs: [`Tail::contradicted_by`].
-//! B3 a rest of zeros is not a tear but unused space. In a file that was used by another log before (see [`super::recycle`]), so is a rest of zeros
-//! up to a valid frame of that log: a writer leaves no other bytes between the end of its own frames and one of those. Bytes after that frame are
-//! ignored, except for own frames (B2).
-//! B4 a torn tail ends at the first valid frame of the previous log after all own frames: the rest was not written by this log, or contains no frame
-//! of it. Pages of zeros at its end, which are unused space, are no part of it either.
+//! B1 frames are returned in order from the start, whole and unaltered.
+//! B2 after bytes that are not a frame, further frames are searched for at every possible offset. If one of these records that the logs were synced
+//!    beyond the first such bytes, then synced bytes are damaged ([`Walked::contradiction`]). Otherwise nothing proves that the rest was ever
+//!    durable, and it is a torn tail. Later logs can give the same proof: [`Tail::contradicted_by`].
+//! B3 if the rest consists of zeros, it is not torn but unused space. In a file that was used by another log before (see [`super::recycle`]), zeros
+//! up to a valid frame of that log are unused space too: a writer leaves only zeros between the end of its own frames and such a frame. Bytes after
+//! that frame are ignored, except for frames of this log (B2).
+//! B4 a torn tail ends at the first valid frame of the previous log after all frames of this log: the rest was not written by this log, or contains
+//! no frame of it. Pages of zeros at the end of the tail are unused space and not part of it either.
 //!
 //! Checksums are seeded with the log's number and its salt, so no frame can be recognised without the salt in the header. The header's checksum can
-//! correct one damaged byte in it: exactly one byte has to be changed for it to match.
+//! correct one damaged byte: there is exactly one change of one byte after which it matches.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -28,11 +28,11 @@ const PAGE: u64 = 4096;
 /// How a log is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// A damaged header and an unreadable place are errors.
+    /// A damaged header and unreadable bytes are errors.
     Strict,
-    /// Everything that can be read: a damaged byte of the header is corrected, and an unreadable place is the end.
+    /// Reads everything that can be read: a damaged byte of the header is corrected, and unreadable bytes count as the end.
     AroundDamage,
-    /// Like `AroundDamage`, for a torn tail that was kept ([`super::keep_torn`]): it begins at the first byte behind the header that is not zero.
+    /// Like `AroundDamage`, for a torn tail that was kept ([`super::keep_torn`]): it begins at the first byte after the header that is not zero.
     Tail,
 }
 
@@ -41,9 +41,9 @@ pub(crate) enum Reading {
 pub(crate) enum Part<'a> {
     /// A whole frame.
     Frame(Frame<'a>),
-    /// Bytes before a whole frame that are none.
+    /// Bytes before a whole frame that are not a frame.
     Gap(Range<u64>),
-    /// A frame that was written as it is, but whose batch does not decompress. It counts as bytes that are no frame.
+    /// A frame that is unchanged since it was written, but whose batch does not decompress. Its bytes count as bytes that are not a frame.
     Undecodable(Range<u64>, Error),
 }
 
@@ -52,43 +52,43 @@ pub(crate) enum Part<'a> {
 pub(crate) struct Frame<'a> {
     /// The offset of the frame in the log, in bytes.
     pub(crate) offset: u64,
-    /// Bytes of the frame.
+    /// The length of the frame in bytes.
     pub(crate) len: u64,
     /// The sequence number of the first operation; the others follow without gaps.
     pub(crate) first_seqno: SeqNo,
     pub(crate) count: u32,
-    /// The operations, as [`crate::types::BatchOps`] decodes them.
+    /// The encoded operations, for [`crate::types::BatchOps`].
     pub(crate) payload: &'a [u8],
     /// Whether they are compressed in the file.
     pub(crate) is_compressed: bool,
-    /// Everything before this was synced when the frame was written.
+    /// The position before which all logs were synced when the frame was written.
     pub(crate) synced: Position,
 }
 
 impl<'a> Frame<'a> {
-    /// The operations with their sequence numbers, up to the first that cannot be read.
+    /// The operations with their sequence numbers, up to the first one that does not decode.
     pub(crate) fn readable_ops(&self) -> impl Iterator<Item = (BatchOp<'a>, SeqNo)> + use<'a> {
         let seqnos = (self.first_seqno..).take(self.count as usize);
         BatchOps::new(self.payload).map_while(|op| op.ok()).zip(seqnos)
     }
 }
 
-/// The facts about a log after a walk.
+/// The result of walking through a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walked {
     /// Whether there is a header, or one that could be corrected. A log whose header was never completed has no frame.
     pub(crate) has_header: bool,
-    /// The damage to the header, if any.
+    /// The damage to the header, if there is any.
     pub(crate) header: Option<Error>,
-    /// The start of the first bytes that are no frame, if there are whole frames behind them.
+    /// The start of the first bytes that are not a frame, if whole frames follow them.
     pub(crate) gap: Option<u64>,
     /// The end of the last whole frame.
     pub(crate) end: u64,
-    /// The end of the bytes after it that are neither a frame nor unused space; `end` if there are none.
+    /// The end of the bytes after `end` that are neither a frame nor unused space; equal to `end` if there are none.
     pub(crate) tail_end: u64,
-    /// The newest sync that a frame records.
+    /// The newest sync position that a frame records.
     pub(crate) synced: Option<Position>,
-    /// The error of reading after the last whole frame, if the device cannot read there.
+    /// The read error after the last whole frame, if the device cannot read there.
     pub(crate) unreadable: Option<Error>,
 }
 
@@ -102,25 +102,25 @@ impl Walked {
         }
     }
 
-    /// The error if a frame of this log, which is `log` at `path`, proves that missing bytes were once synced.
+    /// The error, if a frame of this log (`log` at `path`) proves that missing bytes were once synced.
     pub(crate) fn contradiction(&self, path: &Path, log: u64) -> Option<Error> {
         self.synced.and_then(|synced| self.tail().contradicted_by(path, log, synced))
     }
 }
 
-/// The kind of end of a log.
+/// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// After the last frame there is nothing, or older contents: zeros, or frames of the log that used the file before.
+    /// The last frame is followed by nothing, by zeros, or by frames of the log that used the file before.
     Clean {
         /// The end of the last frame, in bytes.
         end: u64,
     },
-    /// The log stops at bytes that are no frame and, as far as this log shows, were never synced.
+    /// The log stops at bytes that are not a frame and, as far as this log shows, were never synced.
     Torn {
-        /// The end of the last valid frame; 0 if not even the header is there.
+        /// The end of the last valid frame; 0 if the header is missing too.
         offset: u64,
-        /// Bytes from there to the end of the last page that is not zeros, or to the remains of the log that used the file before.
+        /// Bytes from `offset` to the end of the last page that is not zeros, or to the remains of the log that used the file before.
         dropped_bytes: u64,
     },
 }
@@ -147,11 +147,11 @@ impl Tail {
 
 /// Calls `visit` with each part of log `number`, in the order of their offsets, until it returns `Break`.
 ///
-/// Memory: one frame, its batch if that is compressed, and a constant. Time: linear in the file's length.
+/// Takes memory for one frame, for its batch if that is compressed, and a constant amount. Takes time in proportion to the file's length.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file or its header cannot be read; [`Error::Corruption`] of the header and any
-/// [`Error::Io`] if the reading is `Strict`; whatever `visit` returns, which is no damage unless the reading is `Strict`.
+/// [`Error::UnsupportedVersion`]; [`Error::Io`] if the file or its header cannot be read; with `Strict` also [`Error::Corruption`] of the header and
+/// any [`Error::Io`]; the errors of `visit`, which must not be damage unless `reading` is `Strict`.
 pub(crate) fn walk(
     fs: &dyn FileSystem,
     path: &Path,
@@ -184,7 +184,7 @@ pub(crate) fn walk(
 pub(super) struct LogReader<'a> {
     pub(super) window: Window<'a>,
     path: &'a Path,
-    /// All bytes from here on are zeros.
+    /// The offset from which on all bytes are zeros.
     zeros_from: u64,
 }
 
@@ -195,10 +195,10 @@ impl<'a> LogReader<'a> {
         Ok(Self { path, zeros_from: window.len, window })
     }
 
-    /// The log's header; `None` if it was never completed, which can only be the case before the first frame.
+    /// Reads the log's header; `None` if it was never completed, which is possible only if there is no frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.len;
-        // The header is usually enough, and the bytes after it may be unreadable.
+        // The header usually suffices, and the bytes after it may be unreadable.
         if len < FIRST_FRAME || self.is_zero(0..FIRST_FRAME)? && self.is_zero(0..len)? {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl<'a> LogReader<'a> {
         SegmentHeader::decode(bytes, self.path, number).map(Some)
     }
 
-    /// The header, which is damaged, if a change of one byte makes it right.
+    /// Corrects a damaged header, if the change of one byte makes it valid.
     fn correct_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let path = self.path;
         let Some(damaged) = self.window.get(0, HEADER_LEN)?.first_chunk::<HEADER_LEN>().copied() else {
@@ -220,13 +220,13 @@ impl<'a> LogReader<'a> {
         }))
     }
 
-    /// The first possible place of a frame after the header and the zeros that replace the part from which a tail was cut off.
+    /// The first offset at which a frame is possible after the header and the zeros that precede a kept tail.
     fn begin_of_tail(&mut self) -> Result<u64> {
         let len = self.window.len;
         Ok(self.first_byte(FIRST_FRAME..len)?.map_or(len, |byte| byte - byte % ALIGN))
     }
 
-    /// Goes from `walked.end` to the end of the log.
+    /// Walks from `walked.end` to the end of the log.
     fn walk_frames(
         &mut self,
         segment: &SegmentHeader,
@@ -238,7 +238,7 @@ impl<'a> LogReader<'a> {
         while let Some((offset, header)) = self.next_frame(segment.log, next)? {
             next = offset + header.frame_len();
             walked.synced = walked.synced.max(Some(header.synced));
-            // The whole frame is in the window.
+            // The window contains the whole frame.
             let frame = self.window.get(offset, next.saturating_sub(offset) as usize)?;
             let payload = frame.get(FRAME_HEADER_LEN..).and_then(|rest| rest.get(..header.payload_len as usize));
             if header.is_compressed && !codec::HAS_ZSTD {
@@ -274,7 +274,7 @@ impl<'a> LogReader<'a> {
         Ok(())
     }
 
-    /// The end of a torn tail that starts at `start`, behind which there is no own frame; `start` if there is none.
+    /// The end of a torn tail that starts at `start` and is followed by no frame of this log; `start` if there is none.
     fn end_of_tail(&mut self, segment: &SegmentHeader, start: u64) -> Result<u64> {
         let mut rest = self.window.len;
         if let Some(previous) = segment.previous_generation.filter(|_| start < self.zeros_from)
@@ -283,11 +283,11 @@ impl<'a> LogReader<'a> {
             rest = offset;
         }
         let end = self.end_of_bytes(start..rest)?;
-        // To the end of its page: a torn frame may end in zeros.
+        // The tail extends to the end of its page, since a torn frame may end in zeros.
         Ok(if end == start { start } else { end.next_multiple_of(PAGE).min(rest) })
     }
 
-    /// The end of the last byte in `range` that is not zero; its start if all are.
+    /// The end of the last byte in `range` that is not zero; the start of `range` if all are.
     fn end_of_bytes(&mut self, range: Range<u64>) -> Result<u64> {
         let mut end = range.start;
         self.visit_bytes(range, |at, bytes| {
@@ -297,13 +297,13 @@ impl<'a> LogReader<'a> {
         Ok(end)
     }
 
-    /// Calls `visit` with the parts of `range` that are not all zeros, with their offsets, until it returns `Break`.
+    /// Calls `visit` with the parts of `range` that are not all zeros, and their offsets, until it returns `Break`.
     fn visit_bytes(&mut self, range: Range<u64>, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<()> {
         let (mut at, end) = (range.start, range.end.min(self.zeros_from));
         while at < end {
             let want = usize::try_from(end - at).unwrap_or(ZEROS.len()).min(ZEROS.len());
             let bytes = self.window.get(at, want)?;
-            // Most of these bytes are zeros, and comparing them all at once takes a tenth of the time.
+            // Most of these bytes are zeros, and comparing all of them at once takes a tenth of the time.
             if *bytes != ZEROS[..bytes.len()] && visit(at, bytes).is_break() {
                 break;
             }
@@ -338,10 +338,10 @@ impl<'a> LogReader<'a> {
         Ok(is_valid.then_some(header))
     }
 
-    /// The first valid frame of `log` from `offset` on, searched at every place where a frame could start: its offset and its header.
+    /// The first valid frame of `log` from `offset` on, searched for at every possible offset: returns its offset and its header.
     fn next_frame(&mut self, log: Identity, mut offset: u64) -> Result<Option<(u64, FrameHeader)>> {
         let len = self.window.len;
-        // No frame starts with a header of zeros, and a log may have much space of zeros.
+        // No frame starts with a header of zeros, and a log may have much space filled with zeros.
         let earliest = |byte: u64| (byte + 1).saturating_sub(FRAME_HEADER_LEN as u64).next_multiple_of(ALIGN);
         while offset + (FRAME_HEADER_LEN as u64) <= len {
             if let Some(header) = self.frame_at(log, offset)? {
@@ -351,7 +351,7 @@ impl<'a> LogReader<'a> {
                 self.zeros_from = self.zeros_from.min(offset);
                 break;
             };
-            // The first place at which a header could contain the byte.
+            // The first offset at which a header could contain that byte.
             offset = earliest(byte).max(offset + ALIGN);
         }
         Ok(None)

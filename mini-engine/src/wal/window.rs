@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::File;
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
 /// A sliding view of a file whose length was read once.
@@ -17,9 +17,9 @@ pub(super) struct Window<'a> {
     buffer: Vec<u8>,
     /// The offset of the buffer in the file.
     start: u64,
-    /// The minimum number of bytes that are read.
+    /// The minimum number of bytes of a read.
     chunk: usize,
-    /// Whether unreadable bytes fail only the calls that want them, and not a call that would only read ahead over them.
+    /// Whether unreadable bytes make only those calls fail that request them, and not calls that would just read ahead over them.
     pub(super) spares_ahead: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Window<'a> {
         Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK, spares_ahead: false })
     }
 
-    /// The bytes from `offset` on: `want` of them, fewer only if the file ends before that.
+    /// Returns `want` bytes from `offset` on, or fewer if the file ends before.
     pub(super) fn get(&mut self, offset: u64, want: usize) -> Result<&[u8]> {
         let want = self.len.saturating_sub(offset).min(want as u64) as usize;
         let buffered = offset >= self.start && offset + want as u64 <= self.start + self.buffer.len() as u64;
@@ -44,7 +44,7 @@ impl<'a> Window<'a> {
         Ok(&self.buffer[at..at + want])
     }
 
-    /// Reads at least `want` bytes from `offset`, which the file has.
+    /// Reads at least `want` bytes from `offset`; they must be within the file.
     fn fill(&mut self, offset: u64, want: usize) -> Result<()> {
         let len = self.len.saturating_sub(offset).min(want.max(self.chunk) as u64) as usize;
         self.buffer.truncate(len);

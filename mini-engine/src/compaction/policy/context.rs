@@ -17,12 +17,12 @@ pub(crate) struct Context<'a> {
     pub(crate) version: &'a Version,
     pub(crate) options: &'a Options,
     pub(crate) in_progress: &'a InProgress,
-    /// Whether many scans have merged the runs of level 0.
+    /// Whether the runs of level 0 were merged by many scans.
     pub(crate) is_scanned_often: bool,
-    /// Whether space is short: everything that may free some is due, and little of it may be taken at once.
+    /// Whether space is short: every compaction that may free space is due, and each may use only little.
     pub(crate) is_tight: bool,
     pub(crate) keyspaces: &'a KeyspaceSet,
-    /// The instant by which entries have expired for every reader.
+    /// The instant at which expiry is judged: entries that expire by then have expired for every reader.
     pub(crate) instant: Millis,
 }
 
@@ -32,15 +32,15 @@ impl<'a> Context<'a> {
         plan::plan(self.version, self.options, chosen, output, |table| self.in_progress.is_free(table.number))
     }
 
-    /// The next piece of the compaction of `pointer`; `None` if nothing is left of it. It takes the tables above the output within the pointer's
-    /// keys (the remaining ones and those that came down since), and the narrowed table of the output's run.
+    /// The next piece of the compaction of `pointer`; `None` if nothing is left of it. Its inputs are the tables above the output within the
+    /// pointer's keys (the remaining ones and those that arrived since), and the narrowed table of the output's run.
     pub(crate) fn resume(&self, pointer: &CompactPointer) -> Option<Plan> {
         let goes = |run_id: RunId, table: &TableMeta| {
             let is_within = pointer.from <= table.smallest && table.largest <= pointer.upto;
             is_within && (table.narrowed || plan::is_newer(run_id, pointer.output))
         };
         let chosen = plan::expand_between(self.version, pointer.top, pointer.output, goes);
-        // Crumbs before it may be outputs of the last piece: included each time, they could be the only progress of a piece.
+        // Crumbs before the pointer may be outputs of the last piece: if each piece included them, they could be its only progress.
         let is_free = |table: &TableMeta| self.in_progress.is_free(table.number) && table.largest >= pointer.from;
         let plan = plan::plan(self.version, self.options, chosen, pointer.output, is_free)?;
         Some(Plan { bytes: plan.bytes.max(pointer.bytes), resumes: vec![pointer.id], ..plan })
@@ -51,7 +51,7 @@ impl<'a> Context<'a> {
         plan::expand_inputs(self.version, from, to, |level, _| level < to)
     }
 
-    /// The runs of `level`, to be compacted with their neighbours. A run with a narrowed table of an unfinished compaction is not free.
+    /// The runs of `level`, as candidates for compactions with neighbours. A run with a narrowed table of an unfinished compaction is not free.
     pub(super) fn candidates(&self, level: usize) -> Vec<Candidate> {
         let resumable = self.version.pointers().iter().filter_map(|pointer| self.resume(pointer));
         let resumable = resumable.filter(|plan| self.in_progress.allows(plan));
@@ -67,19 +67,19 @@ impl<'a> Context<'a> {
         self.version.runs(0).len() > self.options.level_0_tables()
     }
 
-    /// All runs of `level` become one, in the place of the oldest.
+    /// The plan that joins all runs of `level` in the place of the oldest.
     pub(super) fn join_runs(&self, level: usize) -> Option<Plan> {
         let all = plan::expand_inputs(self.version, level, level, |_, _| true);
         self.plan(all, plan::oldest_run(self.version, level))
     }
 
-    /// All tables of `level`, which is not level 0, become a new run of the next.
+    /// The plan that makes all tables of `level`, which is not level 0, a new run of the next level.
     pub(super) fn push_as_run(&self, level: usize) -> Option<Plan> {
         let all = plan::expand_inputs(self.version, level, level, |_, _| true);
         self.plan(all, plan::new_run(self.version, level + 1))
     }
 
-    /// Everything between level 0 and the deepest level goes into the oldest run of the deepest level.
+    /// The plan that compacts everything between level 0 and the deepest level into the oldest run of the deepest level.
     pub(super) fn push_tiers(&self) -> Option<Plan> {
         self.plan(self.expand_inputs(1, BOTTOM), plan::oldest_run(self.version, BOTTOM))
     }
@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
         (1..BOTTOM).map(|level| self.version.level_bytes(level)).sum()
     }
 
-    /// Bytes of the tables of `level` that a compaction can take.
+    /// Bytes of the tables of `level` that are free for a compaction.
     pub(super) fn free_bytes(&self, level: usize) -> u64 {
         let is_free = |table: &&TableMeta| self.in_progress.is_free(table.number);
         self.version.level(level).filter(is_free).map(|table| table.size).sum()

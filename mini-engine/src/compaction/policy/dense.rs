@@ -1,13 +1,14 @@
 //! Moves tables that are mostly tombstones down when nothing else is due. Otherwise reads would step over the tombstones, and over the entries that
-//! they hide, until enough is written to push them down (RocksDB's and Pebble's compactions by density of tombstones).
+//! they hide, until enough is written to push them down. RocksDB and Pebble have such compactions too (by density of tombstones).
 //!
-//! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run it stays: tombstones that are kept
-//! there, for example for a snapshot, would survive a compaction. Entries that have expired for every reader count as tombstones; in the oldest run
-//! a table with such entries is rewritten in its place: it has none afterwards, and fewer than half of its entries.
-//! D2 Write amplification: for each entry that comes down, a compaction reads no more entries of the older run than a compaction between levels at
-//! their target sizes. A table that is worth less waits for the compactions that are due by size.
-//! D3 A few tombstones cost reads little, and a compaction costs syncs: below [`BYTES_PER_TOMBSTONE`] of a memtable for each, none begins.
-//! D4 Where space is short, it counts more than D2 and D3: every tombstone goes down, and level 0 too, which may hide entries.
+//! D1 Progress: such a table goes to an older run, the next one that has any of its keys. In the oldest run it stays: tombstones that are kept there,
+//! for example for a snapshot, would survive a compaction. Entries that have expired for every reader count as tombstones. In the oldest run a table
+//! with such entries is rewritten in place: the result has none of them, and fewer than half of the entries.
+//! D2 Write amplification: for each entry that moves down, a compaction reads no more entries of the older run than a compaction between levels at
+//! their target sizes. A table for which this does not hold waits for the compactions that are due by size.
+//! D3 A few tombstones hardly slow reads down, but a compaction costs syncs. So a table is compacted only if it has one tombstone for each
+//! [`BYTES_PER_TOMBSTONE`] bytes of a memtable.
+//! D4 A shortage of space overrides D2 and D3: every tombstone goes down, and so does level 0, which may hide entries.
 
 use super::{Context, level_0, leveled};
 use crate::compaction::plan::{self, Plan};
@@ -16,9 +17,9 @@ use crate::table::TableMeta;
 
 const BYTES_PER_TOMBSTONE: usize = 64 << 10;
 
-/// The compaction of the table with most tombstones, if one has enough of them to be worth it. O(tables * log tables).
+/// The compaction of the table with the most tombstones, if a table has enough of them. O(tables * log tables).
 ///
-/// `push_level_0` is the policy's.
+/// `push_level_0` is that of the policy.
 pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
     let version = context.version;
     let deeper = version.all_runs().filter(|(level, _)| *level > 0);
@@ -36,7 +37,7 @@ pub(super) fn plan(context: &Context<'_>, push_level_0: fn(&Context<'_>) -> Opti
     context.plan(chosen, to)
 }
 
-/// Level 0 goes down as a whole, to the place that the policy chooses.
+/// Level 0 goes down as a whole, to the run that the policy chooses.
 fn level_0_as_a_whole(context: &Context<'_>, push: fn(&Context<'_>) -> Option<Plan>) -> Option<Plan> {
     if context.is_tight {
         return push(context);
@@ -56,7 +57,8 @@ fn entries(table: &TableMeta) -> u64 {
     table.entries + table.range_tombstones
 }
 
-/// Whether a table has many tombstones and they are more than half of it. A narrowed table, which a compaction will continue with, does not count.
+/// Whether a table has many tombstones, which also make up more than half of its entries. A narrowed table, which a compaction will continue with,
+/// does not count.
 fn is_dense(context: &Context<'_>, table: &TableMeta) -> bool {
     let least = (context.options.memtable_bytes / BYTES_PER_TOMBSTONE).max(1) as u64;
     let is_free = !table.narrowed && context.in_progress.is_free(table.number);
@@ -76,7 +78,7 @@ fn overlapped<'a>(run: &'a Run, table: &TableMeta) -> &'a [TableMeta] {
     leveled::overlapped(run.tables(), &table.smallest, &table.largest)
 }
 
-/// D2, for a table that is compacted into run `to`. No other compaction may have the tables that it overlaps there.
+/// Whether the compaction of a table into run `to` satisfies D2. The tables that it overlaps there must be free of other compactions.
 fn is_worth_its_while(context: &Context<'_>, table: &TableMeta, to: RunId) -> bool {
     let run = context.version.runs(to.level).iter().find(|run| run.id() == to.run);
     let overlapped = run.map_or(&[][..], |run| overlapped(run, table));

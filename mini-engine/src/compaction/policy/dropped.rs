@@ -1,6 +1,6 @@
 //! Removes tables whose keys all belong to keyspaces that were dropped. It costs an edit and no reading, so it comes before all other compactions.
 //!
-//! Progress: tables go, and none comes.
+//! Progress: tables are removed, and none is added.
 
 use super::Context;
 use crate::compaction::live_keys::are_dropped;
@@ -8,7 +8,7 @@ use crate::compaction::plan::{self, Plan};
 use crate::manifest::MAX_LEVELS;
 use crate::table::TableMeta;
 
-/// The removal of such tables from level 0, and from all others. O(tables) once a keyspace was dropped.
+/// The removals of such tables: one plan for level 0, and one for all other levels. O(tables) if a keyspace was dropped.
 pub(super) fn plans(context: &Context<'_>) -> Vec<Plan> {
     if !context.keyspaces.has_dropped() {
         return Vec::new();

@@ -1,9 +1,9 @@
 //! Lazy leveling (Dayan and Idreos 2018, "Dostoevsky"): tiers of runs on all levels but the deepest, which is one run.
 //!
-//! Most entries are on the deepest level, and so are most obsolete ones: one run there keeps space and the number of runs near those of leveled
-//! compaction. Compacting lazily above it saves most of the rewriting, since with leveled compaction every level has the same share of it. All
-//! tiers together may grow to the deepest level's bytes divided by the size ratio; then they go down at once, without level 0, because writers
-//! would wait for it for as long.
+//! Most entries are on the deepest level, and so are most obsolete ones: with one run there, space and the number of runs stay near those of leveled
+//! compaction. Lazy compaction above it saves most of the rewriting, since in leveled compaction every level causes the same share of it. All tiers
+//! together may grow to the deepest level's bytes divided by the size ratio. Then they go down in one compaction, but without level 0, because
+//! writers would have to wait until it ends.
 
 use super::{BOTTOM, Context, Policy, level_0, tiered};
 use crate::compaction::plan::{self, Plan};

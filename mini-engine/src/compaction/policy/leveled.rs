@@ -1,18 +1,18 @@
-//! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size
-//! ratio. A level that is too large gives tables to the next one, where they are compacted with those that they overlap.
+//! Leveled compaction (O'Neil and others 1996; LevelDB): one run a level, each level larger than the one above by the size ratio. A level that is too
+//! large passes tables to the next one, where they are compacted with those that they overlap.
 //!
-//! The tables that go down are neighbours that make up the excess, at the place where they overlap least of the next level for each byte that goes
-//! down; LevelDB's successors pick single files in the same way. The most urgent comes first: level 0 by its tables over the trigger, other levels
-//! by their bytes over their target.
+//! The tables that go down are adjacent and together make up the excess. They are chosen where they overlap the fewest bytes of the next level for
+//! each byte that goes down; LevelDB's successors pick single files in the same way. The most urgent level comes first: the urgency of level 0 is its
+//! tables over the trigger, that of other levels their bytes over their target.
 
 use super::targets::Targets;
 use super::{BOTTOM, Context, Policy, level_0};
 use crate::compaction::plan::{self, Plan};
 use crate::table::TableMeta;
 
-/// Above every other need: for tables on levels that the policy wants empty.
+/// Greater than every other need: used for tables on levels that the policy wants empty.
 const FIRST: u64 = u64::MAX;
-/// A need up to this is no need: the level is just full.
+/// A need up to this requires no compaction: the level is just full.
 const FULL: u64 = 1000;
 
 /// The amount that goes down at once from a level that is too large.
@@ -37,7 +37,7 @@ pub(super) fn plans_by(context: &Context<'_>, portion: Portion) -> Vec<Plan> {
     levels.into_iter().filter_map(|(_, level)| plan_for(context, &targets, level, portion)).collect()
 }
 
-/// The fill of the level in thousandths of its target.
+/// The fill of the level, in thousandths of its target.
 fn need(context: &Context<'_>, targets: &Targets, level: usize) -> u64 {
     let (held, limit) = match level {
         0 if !context.level_0_is_due() => return 0,
@@ -71,13 +71,13 @@ fn plan_for(context: &Context<'_>, targets: &Targets, level: usize, portion: Por
     context.plan(plan::expand_inputs(version, level, below, goes), output)
 }
 
-/// The tables of level 0 that can go down become a part of the level that they belong to.
+/// The plan that merges the tables of level 0 that can go down into the level below.
 pub(super) fn push_level_0(context: &Context<'_>) -> Option<Plan> {
     let below = Targets::of(context).below(context, 0);
     context.plan(level_0::inputs(context, below), plan::oldest_run(context.version, below))
 }
 
-/// The neighbours among `tables` that together have `wanted` bytes, or all up to the end, for which the overlap with level `below` is smallest for
+/// The adjacent tables among `tables` that together have `wanted` bytes, or extend to the last one, and overlap the fewest bytes of level `below` for
 /// each byte that goes down. They and the tables that they overlap must be free. O(n log n).
 fn cheapest<'a>(context: &Context<'_>, tables: &'a [TableMeta], below: usize, wanted: u64) -> Option<&'a [TableMeta]> {
     let runs: Vec<&[TableMeta]> = context.version.runs(below).iter().map(|run| run.tables()).collect();

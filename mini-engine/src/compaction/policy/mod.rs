@@ -1,5 +1,5 @@
-//! Picks the compaction that a version needs most: a pure function of the version, the options and the compactions under way. So each policy fits
-//! on a page and can be tested without files.
+//! Picks the compaction that a version needs most: a pure function of the version, the options and the running compactions. So each policy fits on a
+//! page and can be tested without files.
 
 mod context;
 mod dense;
@@ -20,11 +20,11 @@ use crate::options::Compaction;
 
 pub(crate) use self::context::{BOTTOM, Context};
 
-/// A policy: each is a file here, a line in [`policy_of`], and one in [`Compaction`].
+/// A policy; each has a file in this folder, a line in [`policy_of`], and a variant of [`Compaction`].
 struct Policy {
-    /// The compactions that it wants, the most needed one first.
+    /// The compactions that the policy proposes, the most needed one first.
     plans: fn(&Context<'_>) -> Vec<Plan>,
-    /// The plan that moves all of level 0 to the place that the policy chooses.
+    /// The plan that moves all of level 0 to the run that the policy chooses.
     push_level_0: fn(&Context<'_>) -> Option<Plan>,
 }
 
@@ -37,13 +37,13 @@ fn policy_of(compaction: Compaction) -> Policy {
     }
 }
 
-/// The compactions that a thread takes.
+/// The compactions that a thread may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Any,
-    /// Those that take tables off level 0, for which writers wait.
+    /// Compactions that take tables from level 0, for which writers wait.
     Level0,
-    /// The others.
+    /// All other compactions.
     Deeper,
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     let policy = policy_of(context.options.compaction.unwrap_or_default());
     let plans = (policy.plans)(context);
     let (resumed, done) = resumed(context);
-    // A compaction that has begun continues before another begins on top of it. The only exception is level 0, which writers wait for: it passes a
-    // compaction of deeper levels.
+    // A compaction that has begun continues before another begins on top of it. The only exception is level 0, which writers wait for: its compaction
+    // may begin before a compaction of deeper levels continues.
     let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
     let (first, others): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(passes);
     let dropped = dropped::plans(context);

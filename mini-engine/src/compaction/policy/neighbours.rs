@@ -1,8 +1,8 @@
-//! Chooses the neighbours in age that become one run, for every compaction within a level.
+//! Chooses the runs, adjacent in age, that are merged into one, for every compaction within a level.
 //!
-//! N1 Write amplification stays logarithmic: no run is more than half of its compaction's output, so each time that an entry is rewritten, its run
-//! has at least doubled. Only a caller under pressure accepts less.
-//! N2 Age: a window of neighbours leaves no other run between its members, so the order of the runs does not change.
+//! N1 Write amplification stays logarithmic: no input is more than half of the output, so each rewrite of an entry at least doubles the size of its
+//! run. Only a caller under pressure accepts a smaller growth.
+//! N2 Age: a window of adjacent runs leaves no other run between its members, so the order of the runs does not change.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ const MOST_RUNS: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) bytes: u64,
-    /// No compaction has taken it, and it can be read.
+    /// Whether no compaction has the run as an input and it can be read.
     pub(super) is_free: bool,
 }
 
 /// The limits of a choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowLimits {
-    /// The minimum number of runs that become one.
+    /// The minimum number of runs that are merged.
     pub(super) runs: usize,
-    /// The maximum number of bytes that they have together.
+    /// The maximum number of bytes of the window.
     pub(super) bytes: u64,
     pub(super) growth: Growth,
 }
@@ -36,14 +36,14 @@ pub(super) enum Growth {
     Any,
 }
 
-/// Of all windows of free neighbours within `limits`, the one that writes the fewest bytes for each run that it removes, as RocksDB's compactions
-/// within level 0 do. O(runs * [`MOST_RUNS`]).
+/// The window of free adjacent runs within `limits` that writes the fewest bytes for each run that it removes, as in RocksDB's compactions within
+/// level 0. O(runs * [`MOST_RUNS`]).
 pub(super) fn cheapest_window(runs: &[Candidate], limits: WindowLimits) -> Option<Range<usize>> {
     let windows = (0..runs.len()).flat_map(|start| windows_from(runs, start, limits));
     windows
         .min_by(|(a, a_bytes), (b, b_bytes)| {
             let cost = |bytes: u64, other: &Range<usize>| u128::from(bytes) * (other.len() as u128 - 1);
-            // Cross-multiplied: the bytes of each, divided by the runs that it removes. Among equals, the newest comes first.
+            // Compares bytes divided by removed runs, by cross-multiplication. Among equals, the newest window comes first.
             cost(*a_bytes, b).cmp(&cost(*b_bytes, a)).then(a.start.cmp(&b.start))
         })
         .map(|(window, _)| window)
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_window_is_the_cheapest_for_each_run_that_it_saves() {
-        // Catches a large run that is written again to save one small one, and a choice across a run that another compaction has.
+        // Catches a large run that is rewritten to save one small one, and a window that spans an input of another compaction.
         assert_eq!(choose(&[1, 1, 1, 1, 1, 100], Growth::Double), Some(0..5));
         assert_eq!(choose(&[1, 1, 1, 100], Growth::Double), None);
         assert_eq!(choose(&[1, 1, 1, 100], Growth::Any), Some(0..4));
@@ -108,7 +108,7 @@ mod tests {
 
         #[test]
         fn equal_runs_that_keep_coming_stay_few_and_are_rarely_written_again(count in 1..600u64) {
-            // Catches runs that pile up, and one large run into which each small one is compacted.
+            // Catches runs that accumulate, and one large run into which each small one is compacted.
             let (mut sizes, mut written) = (Vec::new(), 0);
             for _ in 0..count {
                 sizes.insert(0, 1u64);

@@ -1,6 +1,5 @@
-//! Partial compaction: leveled, one table at a time, the one that overlaps least of the next level for its size (the
-//! granularity of a file in Sarkar, Staratzis, Zhu and Athanassoulis 2021, "Constructing and Analyzing the LSM Compaction
-//! Design Space").
+//! Partial compaction: leveled, one table at a time, the one with the smallest overlap with the next level for its size. It is the granularity of a
+//! file in Sarkar, Staratzis, Zhu and Athanassoulis 2021, "Constructing and Analyzing the LSM Compaction Design Space".
 //!
 //! Compactions are small and of similar size, so none delays the next one for long, and the additional space for inputs and output is small. Level
 //! 0 goes down as a whole here too, because its tables overlap each other.

@@ -26,7 +26,7 @@ proptest! {
         steps in vec(step(), 1..150),
     ) {
         // Catches a compaction that passes over an older or newer version of its keys, a tombstone dropped too early, concurrent compactions that
-        // undo each other's outputs, and a policy that never stops, also with the tables that another policy has left.
+        // undo each other's outputs, and a policy that never stops, also with tables that another policy has left.
         let mut world = World::new(policy, ratio);
         world.piece = piece;
         for step in steps {
@@ -37,12 +37,12 @@ proptest! {
     }
 }
 
-/// A world after `rounds` overwrites of its data in flushes of 5 random keys, settled after each flush.
+/// A world after `rounds` flushes that each overwrite 5 random keys; compactions settle after each flush.
 fn overwritten(policy: Compaction, ratio: u64, rounds: u64) -> World {
     overwritten_with(policy, ratio, rounds, World::settle)
 }
 
-/// The same, with `settle` after each flush.
+/// The same, with `settle` called after each flush.
 fn overwritten_with(policy: Compaction, ratio: u64, rounds: u64, settle: impl Fn(&mut World)) -> World {
     let mut world = World::new(policy, ratio);
     let mut random = Random(7);
@@ -56,7 +56,7 @@ fn overwritten_with(policy: Compaction, ratio: u64, rounds: u64, settle: impl Fn
 
 #[test]
 fn lazier_policies_write_less_and_keep_more() {
-    // Catches a policy that behaves like another one, or rewrites everything at each turn.
+    // Catches a policy that behaves like another one, or rewrites everything each time.
     let figures = POLICIES.map(|policy| {
         let world = overwritten(policy, 4, 40);
         (world.written * 10 / (world.seqno() * ENTRY_BYTES), world.version.tables().map(|table| table.size).sum())
@@ -85,10 +85,10 @@ fn a_load_in_key_order_is_moved_and_not_rewritten() {
 
 #[test]
 fn small_tables_do_not_pile_up() {
-    // Catches thousands of tables with a few keys each, after as many short sessions with keys in order.
+    // Catches thousands of tables with a few keys each, one for each of thousands of short sessions that write keys in order.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
-        // Sessions that end long before a memtable is full.
+        // The sessions end long before a memtable is full.
         (world.options.table_file_bytes, world.options.memtable_bytes) = (100_000, 100_000);
         for n in 0..KEYS {
             world.run(Step::FlushRange(n, 1));
@@ -100,8 +100,8 @@ fn small_tables_do_not_pile_up() {
 
 #[test]
 fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
-    // Catches a compaction that restarts below its last key whenever a new table has come: it would never reach the upper keys, and level 0 would
-    // grow for ever.
+    // Catches a compaction that restarts below its last key whenever a new table arrives: it would never reach the upper keys, and level 0 would grow
+    // for ever.
     for policy in POLICIES {
         let mut world = World::new(policy, 4);
         world.flush((0..KEYS).map(|n| (n, true)));
@@ -111,7 +111,7 @@ fn the_upper_keys_of_old_tables_do_not_wait_for_new_tables() {
         let (mut random, mut most) = (Random(7), 0);
         for _ in 0..600 {
             world.run(Step::Flush(vec![(random.below(KEYS.into()) as u8, true)]));
-            // As in a process that writes one key: a sixteenth of everything.
+            // As in a process that writes one key: it does a sixteenth of the compaction.
             if world.begin() {
                 world.end_after(0, usize::from(KEYS) / 16, true);
             }

@@ -1,9 +1,9 @@
-//! Tiered compaction: up to `size_ratio` runs on a level; that many are compacted into one run of the next level, and touch nothing there. An entry
-//! is written once per level.
+//! Tiered compaction: a level has up to `size_ratio` runs; when it is full, its runs are compacted into one run of the next level, without rewriting
+//! the runs there. An entry is written once per level.
 //!
 //! Runs that overlap hold obsolete versions of each other's keys, up to the ratio times the data. RocksDB's universal compaction bounds the bytes
-//! above the oldest run; so does this: once they are as many as the oldest run has, everything below level 0 becomes one run. Level 0 is not part
-//! of that compaction, because writers would wait until it ends.
+//! above the oldest run, and so does this one: when they reach the bytes of the oldest run, everything below level 0 becomes one run. Level 0 is not
+//! part of that compaction, because writers would wait until it ends.
 
 use super::neighbours::{Growth, WindowLimits, cheapest_window};
 use super::{BOTTOM, Context, Policy, level_0};
@@ -28,7 +28,7 @@ fn plans(context: &Context<'_>) -> Vec<Plan> {
     plans
 }
 
-/// Levels below level 0 and above `end` with the maximum number of runs, the upper ones first, because writers wait for them.
+/// Levels below level 0 and above `end` that have the maximum number of runs, the upper ones first, because writers wait for them.
 pub(super) fn full_tiers<'a>(context: &'a Context<'_>, end: usize) -> impl Iterator<Item = usize> + use<'a> {
     let (version, ratio) = (context.version, context.options.size_ratio);
     (1..end).filter(move |&level| version.runs(level).len() as u64 >= ratio)
@@ -41,7 +41,7 @@ fn is_stale(context: &Context<'_>) -> bool {
     deeper().count() > 1 && deeper().sum::<u64>() - oldest >= oldest
 }
 
-/// If a damaged table keeps a full level from going down, some of its other runs become one, so that their number stays bounded.
+/// If a damaged table keeps a full level from going down, some of its other runs are joined, so that their number stays bounded.
 pub(super) fn join_around_damage(context: &Context<'_>, level: usize) -> Option<Plan> {
     let (runs, ratio) = (context.version.runs(level), context.options.size_ratio as usize);
     let is_damaged = |run: &Run| run.tables().iter().any(|table| context.in_progress.damage.is_avoided(table.number));

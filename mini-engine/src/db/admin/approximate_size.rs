@@ -8,15 +8,15 @@ use crate::error::Result;
 use crate::table::RunTable;
 use crate::types::{KeyspaceRef, OwnedBounds, Slice, is_above, is_below};
 
-/// About how much a keyspace takes in tables; see [`Keyspace::approximate_size`](crate::Keyspace::approximate_size).
+/// The approximate size of a keyspace in tables; see [`Keyspace::approximate_size`](crate::Keyspace::approximate_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceSize {
-    /// Bytes of tables, as they are stored.
+    /// Bytes of tables as stored, after compression.
     pub bytes: u64,
     /// Entries in tables: versions of keys, and tombstones.
     pub entries: u64,
-    /// Tombstones among them.
+    /// The number of tombstones among the entries.
     pub tombstones: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Compactions on demand: of everything within a range of keys, on the caller's thread.
+//! Compactions on demand: of all entries within a range of keys, on the caller's thread.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lock::wait;
 use crate::types::OwnedBounds;
 
-/// Compacts everything that is now within `bounds` into one run, on the lowest level that holds any of it.
+/// Compacts all present entries within `bounds` into one run, on the lowest level that holds any of them.
 pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     flush_all(core)?;
     let (upto, made_from) = (core.visible(), first_number_since(core)?);
@@ -30,8 +30,8 @@ pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     Ok(())
 }
 
-/// A file number that only tables of compactions planned from now on get. Waits for the compactions under way, since they may keep entries that no
-/// compaction has to keep any more.
+/// A file number such that only tables of compactions planned from now on have it or a higher one. Waits for the running compactions, since they may
+/// keep entries that no compaction has to keep any more.
 fn first_number_since(core: &Core) -> Result<u64> {
     let mut state = core.lock();
     let last = state.compacting.in_progress.last_begun();
@@ -44,8 +44,8 @@ fn first_number_since(core: &Core) -> Result<u64> {
     }
 }
 
-/// The compact pointer of the last piece. No worker continues from it meanwhile: the caller's thread does. When it returns, the whole compaction is
-/// done, and the files of the inputs are gone.
+/// The compact pointer of the last piece. No worker continues from it, because the caller's thread does. When `compact_range` returns, the whole
+/// compaction is done, and the files of the inputs are removed.
 struct Rest<'a> {
     core: &'a Core,
     pointer: Option<u64>,
@@ -75,7 +75,7 @@ impl Drop for Rest<'_> {
 /// Begins the next compaction of `range` once no compaction in progress conflicts with it; `None` if the range is done.
 fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<CompactionJob>> {
     let mut state = core.lock();
-    // Workers begin nothing meanwhile, or there might always be another compaction in the way.
+    // Workers begin no compaction meanwhile; otherwise there might always be another conflicting one.
     state.compacting.ranges_waiting += 1;
     let begun = loop {
         let is_wanted = |state: &State| core.check_writable(state).is_ok().then_some(());

@@ -1,14 +1,14 @@
 //! Bulk loads of sorted entries, directly into tables.
 //!
-//! No log and no memtable take part, so each entry is written once. Order:
-//! 1. writers wait from here on, and the memtables are flushed. So the load is newer than everything else, its sequence numbers are known before
-//!    its tables are written, and replay finds the numbers without a gap (rule 11): the active log has no frame yet, and its first one will follow
-//!    the last number of the load, which the edit records.
-//! 2. the entries are written to tables, as low in the tree as nothing overlaps them (`compaction/ingest.rs`), synced, named.
-//! 3. the edit is synced and installed (rule 6), and the last number is published in the same step: the whole load becomes visible at once. Writers
+//! An ingest writes neither log nor memtable, so each entry is written once. Order:
+//! 1. writers are paused, and the memtables are flushed. So the ingested entries are newer than all others, their sequence numbers are known before
+//!    their tables are written, and replay finds the numbers without a gap (rule 11): the active log has no frame yet, and its first one will follow
+//!    the last number of the ingest, which the edit records.
+//! 2. the entries are written to tables, synced and named; the tables go to the lowest place where nothing overlaps them (`compaction/ingest.rs`).
+//! 3. the edit is synced and installed (rule 6), and the last number is published in the same step: all entries become visible at once. Writers
 //!    continue.
 //!
-//! A crash before the edit is durable leaves orphans; a later crash leaves the whole load.
+//! After a crash before the edit is durable only orphans remain; after a later crash all entries are present.
 
 use std::sync::MutexGuard;
 
@@ -21,7 +21,7 @@ use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
 use crate::types::{KeyspaceRef, Kind, SeqNo, Slice, check_key, check_seqno};
 
-/// Loads `entries` into `keyspace`. Returns the sequence number at which all of them are visible.
+/// Loads `entries` into `keyspace`. Returns the sequence number at which all of these entries are visible.
 pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     core: &Core,
     keyspace: &KeyspaceRef,
@@ -29,7 +29,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 ) -> Result<SeqNo> {
     keyspace.check()?;
     let _pause = loop {
-        // Before writers wait for the load: removals free the space that it waits for.
+        // Before writers are paused: writes of tombstones can free the space that this waits for.
         drop(wait_for_reserve(core, core.lock(), 0)?);
         let pause = WriterPause::begin(core)?;
         if core.is_covered(&core.lock(), 0) {
@@ -38,7 +38,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     };
     flush_all(core)?;
     let last_seqno = core.lock().last_seqno;
-    // At the lowest level, where most loads go. The number of entries is unknown, so the filters get the mean.
+    // The filters suit the lowest level, where most ingested tables go. The number of entries is unknown, so the filters get the mean bits per key.
     let options = &core.store.options;
     let filter_bits = f64::from(options.filter_bits_per_key);
     let spec = OutputSpec { level: compaction::BOTTOM, table_bytes: options.table_file_bytes, filter_bits };
@@ -61,7 +61,7 @@ pub(crate) fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     Ok(last)
 }
 
-/// Step 3. The place is kept free of compactions meanwhile.
+/// Step 3. Compactions keep out of this place meanwhile.
 fn install(
     core: &Core,
     keyspace: &KeyspaceRef,
@@ -69,7 +69,7 @@ fn install(
     (key_range, last): (KeyRange, SeqNo),
 ) -> Result<()> {
     let place = check_seqno(last).and_then(|()| find_place(core, &key_range));
-    // Checked with the lock held, as for other writes.
+    // Checked with the lock held, like other writes.
     let place = place.and_then(|place| keyspace.check().map(|()| place));
     let (mut state, run_id) = place.inspect_err(|_| written.remove_from(&core.store))?;
     let reserved = state.compacting.in_progress.reserve(run_id, key_range);
@@ -82,12 +82,12 @@ fn install(
     installed
 }
 
-/// The place of the load. If that is level 0 and it has no room, this waits for compactions, as writers do.
+/// The run for the ingested tables. If that is level 0 and it has no room, this waits for compactions, as writers do.
 fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a, State>, RunId)> {
     let mut state = core.lock();
     let mut has_waited = false;
     loop {
-        // Comes first, because it may release the lock. The later checks hold until the wait.
+        // This wait is done first, because it may release the lock. The later checks stay valid as long as the lock is held.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
@@ -104,7 +104,7 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
     }
 }
 
-/// Keeps writers waiting, and other loads, until dropped.
+/// Pauses writers and other ingests until it is dropped.
 struct WriterPause<'a>(&'a Core);
 
 impl WriterPause<'_> {

@@ -1,4 +1,4 @@
-//! Makes, finds and drops keyspaces.
+//! Creates, finds and drops keyspaces.
 
 use crate::db::core::{Core, fail_on_unwind};
 use crate::db::write::{persist, wait_for_reserve};
@@ -8,7 +8,7 @@ use crate::manifest::KeyspaceMeta;
 use crate::options::KeyspaceOptions;
 use crate::types::{Durability, KeyspaceRef};
 
-/// The keyspace `name`, which is made if there is none, with `options`; without them, as it is or with the default ones.
+/// The keyspace `name`, created if it does not exist. It gets `options` if they are given; otherwise it keeps its own, or has the defaults.
 pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>) -> Result<KeyspaceRef> {
     core.check_open()?;
     if let Some(open) = core.keyspaces.get(name).filter(|_| options.is_none()) {
@@ -29,7 +29,7 @@ pub(crate) fn keyspace(core: &Core, name: &str, options: Option<KeyspaceOptions>
         let state = core.lock();
         core.check_writable(&state)?;
         if !core.is_covered(&state, 0) {
-            // Not with the manifest's lock: what frees space needs it.
+            // The manifest's lock is not held here: compactions that free space need it.
             drop(state);
             drop(manifest);
             drop(wait_for_reserve(core, core.lock(), 0)?);
@@ -52,7 +52,7 @@ pub(crate) fn drop_keyspace(core: &Core, name: &str) -> Result<()> {
     let find = || core.keyspaces.get(name).ok_or_else(|| Error::NoKeyspace { name: name.to_owned() });
     find()?;
     let _alone = core.keyspaces.hold();
-    // The caller may have moved the contents elsewhere. If the drop survives a power cut, so must those writes.
+    // The caller may have moved the contents elsewhere before. If the drop survives a power failure, those writes must survive it too.
     persist(core, Durability::Synced)?;
     let mut manifest = lock(&core.manifest);
     let open = find()?;

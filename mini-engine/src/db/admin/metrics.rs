@@ -8,10 +8,10 @@ use crate::manifest::Run;
 use crate::memtables::LoggedMemtable;
 use crate::metrics::{LevelMetrics, Metrics};
 
-/// The metrics as of now. The levels are those of one view.
+/// The current metrics. All levels are read from one view.
 pub(crate) fn metrics(core: &Core) -> Metrics {
     let view = core.view.load_full();
-    // Down to the deepest level that holds any data or has caused any work.
+    // Includes the levels down to the deepest one that holds data or has caused work.
     let costs = view.stats.levels.iter().rposition(|level| *level != Default::default()).map_or(0, |last| last + 1);
     let deepest = view.version.levels().len().max(costs);
     let level = |level: usize| {
@@ -31,7 +31,7 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         let state = core.lock();
         (
             state.flushing.is_running.into(),
-            // After a failure nobody makes the one that was wanted.
+            // After a failure no thread creates the log that was wanted.
             (state.logs.next.attempts.is_wanted() && core.check_usable().is_ok()).into(),
             state.compacting.in_progress.damage.files(),
         )

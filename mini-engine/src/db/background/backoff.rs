@@ -7,10 +7,10 @@ use crate::db::core::{Core, Phase, State};
 use crate::lock::wait_timeout;
 
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
-/// Writers wait for flushes.
+/// Short, because writers wait for flushes.
 pub(super) const FLUSH_MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// A delay between attempts that doubles with each.
+/// A delay between attempts that doubles with each attempt.
 pub(super) struct Backoff {
     next: Duration,
     max: Duration,
@@ -21,7 +21,7 @@ impl Backoff {
         Backoff { next: FIRST_BACKOFF, max }
     }
 
-    /// Waits no longer than `max` from now on.
+    /// Limits the next delay to `max`.
     pub(super) fn limit(&mut self, max: Duration) {
         (self.next, self.max) = (self.next.min(max), max);
     }
@@ -30,14 +30,14 @@ impl Backoff {
         self.next = FIRST_BACKOFF;
     }
 
-    /// The end of the next wait.
+    /// The instant at which the next delay ends.
     pub(super) fn until(&mut self) -> Instant {
         let until = Instant::now() + self.next;
         self.next = self.max.min(self.next * 2);
         until
     }
 
-    /// Waits, unless the engine fails or stops.
+    /// Waits for the delay, unless the engine fails or stops.
     pub(super) fn wait<'a>(&mut self, core: &Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let until = self.until();
         while state.phase != Phase::Stopped && core.check_usable().is_ok() {

@@ -4,8 +4,8 @@
 //! that pinned an older view keep the inputs open (rule 14). An error leaves the inputs untouched, so an input that could not be
 //! read is never dropped (rules 8, 9).
 //!
-//! Several compactions may run at once. Under the write lock, a plan is noted as in progress only if nothing has changed since it was made, and if
-//! it conflicts with no other plan in progress. So the inputs of a compaction stay in the version until it installs its result.
+//! Several compactions may run at once. A plan begins only if, under the write lock, nothing has changed since it was made, and it conflicts with no
+//! other plan in progress. So the inputs of a compaction stay in the version until it installs its result.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -19,25 +19,25 @@ use crate::table::OpenRun;
 
 type LockedState<'a> = MutexGuard<'a, State>;
 
-/// A compaction that is noted as in progress.
+/// A compaction that is recorded as in progress.
 pub(crate) struct CompactionJob {
     id: u64,
     pub(crate) plan: Plan,
-    /// Held until they are compacted. A view would also hold the files of all other tables, some of which another compaction may replace.
+    /// Held until the compaction ends. A whole view would also hold the files of all other tables, some of which another compaction may replace.
     inputs: Vec<OpenRun>,
     version: Arc<Version>,
-    /// The compact pointer that it has set.
+    /// The compact pointer that this compaction has left.
     pub(crate) pointer: Option<u64>,
 }
 
 impl CompactionJob {
-    /// Notes `plan` as running; `view` has its inputs. The holder of the lock ends it with [`end_compaction`].
+    /// Records `plan` as in progress; `view` contains its inputs. The caller must end it with [`end_compaction`].
     pub(crate) fn begin(state: &mut State, plan: Plan, view: &View) -> CompactionJob {
         let id = state.compacting.in_progress.begin(&plan);
         CompactionJob { id, inputs: view.inputs_of(&plan), version: view.version.clone(), plan, pointer: None }
     }
 
-    /// The table that this would rewrite in place without dropping any entry; `None` if the compaction is useful.
+    /// The table that this compaction would rewrite in place without dropping any entry; `None` if the compaction is useful.
     pub(crate) fn rewrites_nothing(&self, keyspaces: &KeyspaceSet) -> Option<u64> {
         let [input] = &self.plan.inputs[..] else { return None };
         let [number] = input.tables[..] else { return None };
@@ -46,12 +46,12 @@ impl CompactionJob {
         if may_have_dropped(keyspaces, table.smallest(), table.largest()) {
             return None;
         }
-        // A table that cannot be read is compacted, so that the caller gets the error.
+        // A table that cannot be read is compacted anyway, so that the caller gets the error.
         table.is_minimal().unwrap_or(false).then_some(number)
     }
 }
 
-/// Begins the compaction of `work` that is needed most, if one is. Releases the lock meanwhile; its holder ends the compaction with
+/// Begins the most needed compaction of `work`, if one is needed. Releases the lock meanwhile; the caller ends the compaction with
 /// [`end_compaction`].
 pub(super) fn begin<'a>(
     core: &'a Core,
@@ -59,9 +59,9 @@ pub(super) fn begin<'a>(
     work: Work,
 ) -> (LockedState<'a>, Option<CompactionJob>) {
     let work = |state: &State| {
-        // The thread that is kept for level 0 takes level 0 first, so that the others are free for deeper levels.
+        // The thread that is reserved for level 0 takes level 0 first, so that the others are free for deeper levels.
         let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
-        // Each takes space for a while.
+        // While space is short, one compaction runs at a time, because each takes space.
         let is_others_turn = core.is_tight() && state.compacting.in_progress.is_at_work();
         (state.compacting.ranges_waiting == 0 && !is_others_turn).then_some(work)
     };
@@ -70,31 +70,31 @@ pub(super) fn begin<'a>(
     (state, job)
 }
 
-/// The number of compactions under way, and whether another is due.
+/// The number of running compactions, and whether another one is due.
 pub(crate) fn progress(core: &Core) -> (u64, bool) {
     let (state, is_due) = is_due(core, core.lock());
     (state.compacting.in_progress.len() as u64, is_due)
 }
 
-/// Whether any compaction is due besides those under way. Releases the lock meanwhile.
+/// Whether any compaction is due besides the running ones. Releases the lock meanwhile.
 fn is_due<'a>(core: &'a Core, state: LockedState<'a>) -> (LockedState<'a>, bool) {
     let (state, due) = pick_unlocked(core, state, |_| Some(Work::Any), pick);
-    // After a failure nothing is compacted, but entries continue to expire.
+    // After a failure no compaction runs, but entries continue to expire.
     let is_due = due.is_some() && core.check_usable().is_ok();
     if is_due {
-        // Entries may have expired since a worker last looked for work: nobody wakes it for that.
+        // Entries may have expired since a worker last looked for work; nothing else wakes it for that.
         core.work.notify_all();
     }
     (state, is_due)
 }
 
-/// Notes the end of a compaction, installed or not. Wakes all threads that wait for a compaction to end.
+/// Records the end of a compaction, installed or not. Wakes all threads that wait for a compaction to end.
 pub(crate) fn end_compaction(core: &Core, state: &mut State, job: &CompactionJob) {
     state.compacting.in_progress.end(job.id);
     core.wake_all();
 }
 
-/// Runs a compaction to its end, unless the engine shuts down meanwhile. Afterwards the files of its inputs are gone, except those that readers
+/// Runs a compaction to its end, unless the engine shuts down meanwhile. On return the files of its inputs are removed, except those that readers
 /// still hold.
 pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     let compacted = core.with_reserve(|| compact(core, job, job.inputs.clone()));
@@ -104,14 +104,14 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     Ok(())
 }
 
-/// The number of the compact pointer that it leaves.
+/// The number of the compact pointer that this compaction leaves.
 fn compact(
     core: &Core,
     CompactionJob { plan, version, .. }: &CompactionJob,
     inputs: Vec<OpenRun>,
 ) -> Result<Option<u64>> {
     let begun = Instant::now();
-    // Read after the view: a snapshot that is registered later sees no version older than those visible now (rule 16).
+    // Read after the view is loaded: a snapshot that is registered later sees no version older than those visible now (rule 16).
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
     let sizes = if core.is_tight() { OutputSizes::small } else { OutputSizes::of };
@@ -131,15 +131,16 @@ fn compact(
     })?;
     done.obsolete.iter().for_each(|table| table.set_obsolete());
     let mut state = core.lock();
-    // These tables were read to their ends. A piece may have read only part of the others, and a move reads none.
+    // These tables are obsolete, so the compaction has read them to their ends. A piece may have read only part of its other inputs, and a move reads
+    // none.
     state.compacting.in_progress.damage.forget(done.obsolete.iter().map(|table| table.number()));
     if state.compacting.in_progress.damage.is_empty() {
-        // A caller's compaction may have completed the failed one: then no worker tries it again.
+        // A caller's compaction may have completed the failed one: then no worker needs to try it again.
         let is_mended = |error: &mut Error| error.unreadable_file().is_some();
         state.compacting.error.take_if(is_mended);
         state.compacting.level_0_error.take_if(is_mended);
     }
-    // A compaction within level 0 takes no bytes off level 0.
+    // A compaction within level 0 removes no bytes from level 0.
     if from_level_0 > 0 && plan.output.level > 0 {
         state.controller.compacted(from_level_0, begun.elapsed());
     }
@@ -147,8 +148,8 @@ fn compact(
 }
 
 /// Compacts small tables of level 0 among themselves on the caller's thread, as long as such a compaction is due. This is the last step before the
-/// workers end. Otherwise many short sessions would each leave a table, and none would last long enough to compact them. Waits for a worker that is
-/// doing such a compaction; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
+/// workers end. Otherwise each of many short sessions would leave a table, and none would last long enough to compact them. Waits for a worker that
+/// runs such a compaction; each takes about as long as a flush. A failure changes nothing, and leaves the rest to the next session.
 pub(crate) fn settle_level_0(core: &Core) {
     while let Some(mut job) = begin_within_level_0(core) {
         let result = fail_on_unwind(core, || run_job(core, &mut job));
@@ -175,16 +176,16 @@ fn begin_within_level_0(core: &Core) -> Option<CompactionJob> {
     due.filter(small).map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()))
 }
 
-/// The next step after a compaction was run.
+/// The next step of a worker after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Installed,
-    /// One of its inputs cannot be read: later compactions avoid that table.
+    /// An input cannot be read: later compactions avoid that table.
     GoAround,
     TryAgainLater,
 }
 
-/// Notes the result of a compaction, for the threads that wait for it and for later compactions. The caller ends it.
+/// Records the result of a compaction, for the threads that wait for it and for later compactions. The caller ends the compaction.
 pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, result: Result<()>) -> Outcome {
     let relieves = job.plan.relieves_level_0();
     let Err(error) = result else {
@@ -207,29 +208,29 @@ pub(super) fn note_outcome(core: &Core, state: &mut State, job: &CompactionJob, 
     Outcome::TryAgainLater
 }
 
-/// Whether the compaction failed because of one of its inputs, which later ones then avoid.
+/// Records the damage if the compaction failed because of one of its inputs, which later compactions then avoid; returns whether it did.
 fn note_damage(state: &mut State, job: &CompactionJob, error: &Error) -> bool {
     let Some(file) = error.unreadable_file() else { return false };
     let kind = file.file_name().map(FileKind::of);
-    // If an output cannot be read back, the inputs may be sound.
+    // If an output cannot be read back, the inputs may still be sound.
     let Some(number) = job.plan.tables().find(|number| kind == Some(FileKind::Table(*number))) else { return false };
     state.compacting.in_progress.damage.note(number, file.to_path_buf(), error.clone(), Instant::now());
     true
 }
 
 /// After a sync that failed for good, the contents of the device are unknown: the engine is read-only from then on. After any other failure of a
-/// compaction the state is as before.
+/// compaction the state is unchanged.
 pub(crate) fn fail_if_unsafe(core: &Core, state: &State, error: &Error) {
     if matches!(error, Error::Io { op: "sync", .. }) && !error.is_transient() {
         core.fail_locked(state, error);
     }
 }
 
-/// Waits until no compaction is due or under way; fails if any work remains undone.
+/// Waits until no compaction is due or running; fails if any work remains undone.
 pub(crate) fn wait_idle(core: &Core) -> Result<()> {
     let mut state = core.lock();
     loop {
-        // Comes first, because it releases the lock. The later checks hold until the wait.
+        // `is_due` comes first, because it releases the lock. The later checks stay valid as long as the lock is held.
         let mut is_due = true;
         if state.compacting.in_progress.len() == 0 {
             (state, is_due) = self::is_due(core, state);

@@ -1,13 +1,12 @@
-//! Writes the oldest frozen memtable into a table, and waits for flushes.
+//! Flushes the oldest frozen memtable to a table, and waits for flushes.
 //!
-//! Order (rule 6): the table is synced, then the directory, then the edit; the view is installed; the log is unlinked or recycled. A
-//! crash before the edit leaves an orphan table and the log, and replay repeats the flush. A crash after it leaves an obsolete log,
-//! which the next open removes. The view is installed before the log is removed, so the consequence of a failure depends on one question: is the
-//! edit durable?
+//! Order (rule 6): the table is synced, then the directory, then the edit; the view is installed; the log is unlinked or recycled. A crash before the
+//! edit leaves an orphan table and the log, and replay repeats the flush. A crash after it leaves an obsolete log, which the next open removes. The
+//! view is installed before the log is removed, so after a failure only one question matters: whether the edit is durable.
 //!
-//! The edit's log number is that of the next newer memtable. It stays right even if writes continue: memtables are flushed
-//! oldest first, and a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log.
-//! So replay finds a log whose beginning is lost: its first number is not the next one.
+//! The edit's log number is that of the log of the next newer memtable. It stays correct if writes continue: memtables are flushed oldest first, and
+//! a rotation only adds newer ones. The edit's sequence number is the last one before the first frame of that log. So replay detects that the
+//! beginning of that log is lost: the first sequence number is not the next one.
 
 use crate::compaction::{Inputs, Limits, OutputSpec, Retention, Tombstones, filter_bits_of_flush};
 use crate::db::core::{Core, Phase, retire_log};
@@ -16,18 +15,18 @@ use crate::error::{Error, Result};
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
 
-/// Flushes the oldest frozen memtable, if there is one and the engine does not shut down meanwhile. Costs the memtable and O(runs), however many
-/// tables there are.
+/// Flushes the oldest frozen memtable, if there is one, unless the engine shuts down meanwhile. Takes time in proportion to the memtable, and
+/// O(runs), however many tables there are.
 pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let view = core.view.load_full();
     let Some((oldest, next_log)) = view.oldest_frozen() else { return Ok(()) };
     let oldest = oldest.clone();
-    // A flush is a compaction of one input, so it may drop the same entries. Tombstones stay, for the tables below.
+    // A flush is a compaction with one input, so the same entries may be dropped. Tombstones stay, because older tables may hold their keys.
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones: Tombstones::KeepAll };
     let inputs = Inputs::of_memtable(&oldest.memtable, retention, &view.version.last_key())?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
-    // The view must not keep the inputs of compactions that end meanwhile.
+    // The view must not hold the inputs of compactions that end meanwhile.
     drop(view);
     let Some(written) = core.store.write(inputs, retention, spec, Limits::whole(&core.cancel))? else { return Ok(()) };
     let bytes = written.table_bytes();
@@ -44,7 +43,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Writes all memtables to tables, and waits for that.
+/// Flushes all memtables to tables, and waits until that is done.
 ///
 /// # Errors
 /// The same as for [`wait_flushed`]; [`Error::Closed`].
@@ -53,11 +52,10 @@ pub(crate) fn flush_all(core: &Core) -> Result<()> {
     wait_flushed(core, log)
 }
 
-/// Waits until no memtable of a log before `log` is left to flush.
+/// Waits until all memtables of logs before `log` are flushed.
 ///
 /// # Errors
-/// The error of a flush that failed meanwhile because there was no space, though it will be tried again; `ReadOnly` after any
-/// other failure.
+/// Errors: that of a flush that failed meanwhile for lack of space, though it will be tried again; `ReadOnly` after any other failure.
 pub(crate) fn wait_flushed(core: &Core, log: u64) -> Result<()> {
     let mut state = core.lock();
     let failures = state.flushing.failures;
@@ -94,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_flush_visits_as_few_tables_among_ten_thousand_as_among_ten() {
-        // Catches a walk over all tables: for the bits of the filter, the last key, a number that is taken already, or the runs of the next view.
+        // Catches a flush that visits all tables: for the filter bits, the last key, the check of a number, or the runs of the next view.
         let visited = |count: u64| {
             let (core, _) = open(Arc::new(MemFs::default()), Path::new("/db"), Options::default()).unwrap();
             let table = |n: u64| table_of_keys(1_000_000 + n, &format!("{n:05}"), &format!("{n:05}z"));
@@ -111,7 +109,7 @@ mod tests {
                 listed(|| flush_oldest(&core).unwrap())
             };
             thread::scope(|scope| {
-                // A rotation waits for the next log.
+                // A rotation waits for the log that this thread creates.
                 scope.spawn(|| log_loop(&core));
                 let visited = [flush(), flush()];
                 core.enter_phase(Phase::Stopped);

@@ -1,4 +1,4 @@
-//! Makes the log for the next rotation (`core/next_log.rs`), and the reserve (`core/reserve.rs`).
+//! Creates the log for the next rotation (`core/next_log.rs`), and maintains the reserve (`core/reserve.rs`).
 
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::lock::{wait, wait_timeout};
 use crate::types::Durability;
 use crate::wal;
 
-/// No log gets more space in advance than this many memtables.
+/// The maximum space that a log gets in advance, in memtables.
 const MAX_MEMTABLES: u64 = 2;
 
 /// The space that a log gets in advance, in bytes, and its durability.
@@ -22,14 +22,14 @@ enum Task {
     TakeReserve,
 }
 
-/// When a tight database is looked after next.
+/// The time at which a tight database is checked next.
 struct NextLook {
     at: Option<Instant>,
     backoff: Backoff,
 }
 
-/// Makes a log each time that one is wanted. Writers that wait get the error of a failure. At its end it gives back the space that was not used: the
-/// next open would read it.
+/// Creates a log whenever one is wanted. If that fails, waiting writers get the error. When the loop ends, it cuts the unused space off the log,
+/// since the next open would have to read it.
 pub(super) fn log_loop(core: &Core) {
     let mut look = NextLook { at: None, backoff: Backoff::up_to(FLUSH_MAX_BACKOFF) };
     while let Some(task) = begin(core, &mut look) {
@@ -51,7 +51,7 @@ pub(super) fn log_loop(core: &Core) {
     core.lock().logs.active.release_space();
 }
 
-/// Waits until there is something to do; `None` when the thread is to end instead.
+/// Waits until there is something to do; `None` if the thread must end.
 fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {
@@ -69,7 +69,7 @@ fn begin(core: &Core, look: &mut NextLook) -> Option<Task> {
 }
 
 impl NextLook {
-    /// Waits for work. From time to time a tight database writes out what it has, since that may free space, and tries to take its reserve.
+    /// Waits for work. While the database is tight, it sometimes flushes what it has, since that may free space, and tries to take the reserve.
     fn wait<'a>(&mut self, core: &'a Core, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if !core.is_tight() || state.phase != Phase::Open || core.check_usable().is_err() {
             (self.at, _) = (None, self.backoff.reset());
@@ -83,7 +83,7 @@ impl NextLook {
         state.cover.want(0);
         let view = core.view.load_full();
         if view.frozen.is_empty() && !view.active.table.is_empty() && core.level_0_has_room() {
-            // A failure is that of a writer, which has ended writing.
+            // If this fails, a writer has failed before and ended all writing.
             if let Ok(false) = rotate(core, &mut state) {
                 state.logs.next.want();
             }
@@ -92,8 +92,8 @@ impl NextLook {
     }
 }
 
-/// The expected size of the active log when its memtable is full, estimated from its present size; or the present size, where a memtable is flushed
-/// before it is half full. A log for a closing database gets no space.
+/// The expected size of the active log when its memtable is full, estimated from its present size; or the present size, if memtables are flushed
+/// before they are half full. While the database closes, the log gets no space.
 fn reserve(core: &Core, state: &State) -> Reserve {
     let (log, full) = (&state.logs.active, core.store.options.memtable_bytes);
     if state.phase != Phase::Open {
@@ -109,7 +109,7 @@ fn make(core: &Core, (bytes, durability): Reserve) -> Result<wal::Writer> {
     let bytes = if core.is_tight() { 0 } else { bytes };
     let number = core.store.numbers.allocate()?;
     let mut log = create_log(core, number)?;
-    // A log without frames does not matter to a reopen, whether or not it can be removed.
+    // A log without frames does not matter to the next open, even if it cannot be removed.
     log.reserve(bytes, durability).inspect_err(|_| core.store.unlink(&core.dir().join(wal::file_name(number))))?;
     Ok(log)
 }

@@ -1,4 +1,4 @@
-//! Flushes and compactions, and the threads that run them. No other folder starts a thread.
+//! Flushes and compactions, and the threads that run them. No other folder starts long-lived threads.
 
 mod backoff;
 mod compaction;

@@ -1,17 +1,17 @@
-//! The threads of an open database: one flushes memtables, one makes the logs that rotations need, one removes the files of obsolete
-//! tables, the others compact tables.
+//! The threads of an open database: one flushes memtables, one creates the logs that rotations need, one removes the files of obsolete tables, the
+//! others compact tables.
 //!
-//! Flushes and compactions wait on a condition variable of the write lock and look for work under that lock, so no wake-up is lost. They
-//! hold the core and never a handle; they end in the last phase.
+//! Flushes and compactions wait on a condition variable of the write lock and check for work under that lock, so no wake-up is lost. The threads hold
+//! the core and never a handle; they end in the last phase.
 //!
 //! Failures (rules 7, 8, 9):
-//! * No space: the worker tries again in that of the reserve (`core/reserve.rs`). If that fails too, or for want of file handles, it tries again
-//!   later, with growing backoff. The inputs are untouched, and writers that would have to wait get
-//!   the error. So all work resumes without a reopen once there is room.
-//! * A flush that fails otherwise makes the engine read-only: there is no other way to store its memtable.
-//! * A compaction that fails because of one of its inputs ends, and later ones avoid that table (`compaction/damage.rs`).
-//! * A compaction that fails otherwise is tried again, ever more rarely. It stays in progress meanwhile, so no other thread picks it.
-//! * A failed sync makes the engine read-only wherever it happens.
+//! * No space: the worker tries again at once with the space of the reserve (`core/reserve.rs`). If that fails too, or if file handles are lacking,
+//!   it tries again later, with growing backoff. The inputs are untouched, and writers that would have to wait get the error. So all work resumes
+//!   without a reopen once there is space.
+//! * A flush that fails for another reason makes the engine read-only: there is no other way to store its memtable.
+//! * A compaction that fails because of one of its inputs ends, and later compactions avoid that table (`compaction/damage.rs`).
+//! * A compaction that fails for another reason is tried again, with growing delays. It stays in progress meanwhile, so no other thread picks it.
+//! * A failed sync, in whatever operation, makes the engine read-only.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -25,20 +25,20 @@ use crate::db::core::{Core, Phase, fail_on_unwind};
 use crate::error::{Error, Result};
 use crate::lock::{wait, wait_timeout};
 
-/// A compaction that fails reads its inputs each time. One that lacks only space, and that writers wait for, is tried as often as a flush.
+/// The maximum is long: each attempt reads the inputs again. A compaction that lacks only space, and blocks writers, is retried as often as a flush.
 const COMPACTION_MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
 impl Workers {
-    /// Starts the workers. If one fails to start, none runs.
+    /// Starts the workers. If one fails to start, the others are stopped.
     pub(crate) fn start(core: &Arc<Core>) -> Result<Workers> {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
         let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
-        // One of the compaction threads is reserved for level 0; otherwise level 0 would wait for as long as the longest compactions of deeper
-        // levels take. There is always another one beside it.
+        // One of the compaction threads is reserved for level 0; otherwise level 0 would wait as long as the longest compactions of deeper levels
+        // take. There is always at least one other compaction thread.
         let level_0 = ("mini-engine-compact", (|core| compaction_loop(core, Work::Level0)) as fn(&Core));
         let others = core.store.options.compaction_threads.saturating_sub(1).max(1);
         let any = ("mini-engine-compact", (|core| compaction_loop(core, Work::Any)) as fn(&Core));
@@ -60,11 +60,11 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Waits for the workers to end. The core must be in [`Phase::Stopped`], or this would wait for ever.
+    /// Waits for the workers to end. The core must be in [`Phase::Stopped`]; otherwise this would wait for ever.
     pub(crate) fn join(self) {
         for worker in self.0 {
-            // A caller's file system may drop the last handle from within a call by a worker: then this is the worker itself, which ends after that
-            // call. If it waited for itself here, it would wait for ever.
+            // A caller's file system may drop the last handle during a call by a worker: then this thread is the worker itself, which ends after that
+            // call. Waiting for itself here would never end.
             if worker.thread().id() == thread::current().id() {
                 continue;
             }
@@ -100,7 +100,7 @@ fn flush_loop(core: &Core) {
     }
 }
 
-/// Closes tables if there were no file handles left, so that the next try has some.
+/// Closes tables if file handles ran out, so that the next attempt has some.
 fn make_way(core: &Core, error: &Error) {
     if error.is_want_of_handles() {
         core.store.tables.make_way();
@@ -128,10 +128,10 @@ fn compaction_loop(core: &Core, work: Work) {
     }
 }
 
-/// Waits until a compaction is due, and begins it; `None` when the worker must end instead.
+/// Waits until a compaction is due, and begins it; `None` if the worker must end.
 ///
-/// A database that was open too briefly for a compaction to begin still does a share of one that is due (`compaction/piece.rs`). Otherwise each of
-/// many such processes would leave one more table.
+/// If the database was open too briefly for a compaction to begin, the worker still does a share of one that is due (`compaction/piece.rs`).
+/// Otherwise each of many short-lived processes would leave one more table.
 fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::CompactionJob> {
     let mut state = core.lock();
     loop {
@@ -147,11 +147,11 @@ fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::Compaction
             return None;
         }
         if state.phase == Phase::Stopped {
-            // It became due since it was checked, while a plan was made.
+            // A compaction became due after the check, while the plan was made.
             continue;
         }
         if state.compacting.in_progress.damage.retry(Instant::now()) {
-            // Another thread may have to do this.
+            // The compaction may be the work of another thread.
             core.work.notify_all();
             continue;
         }
@@ -163,8 +163,8 @@ fn wait_for_compaction(core: &Core, work: Work) -> Option<compaction::Compaction
     }
 }
 
-/// Waits until `is_needed`; false when the worker must end instead. After a failure there is nothing to do, but the thread stays until the shutdown
-/// ends it.
+/// Waits until `is_needed` is true; returns false if the worker must end. After a failure there is nothing to do, but the thread waits until the
+/// shutdown ends it.
 fn wait_for_work(core: &Core, is_needed: impl Fn() -> bool) -> bool {
     let mut state = core.lock();
     while state.phase != Phase::Stopped {

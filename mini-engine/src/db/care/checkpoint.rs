@@ -1,9 +1,9 @@
-//! Makes a checkpoint: a directory that is a separate database, made of the tables of this one.
+//! Creates a checkpoint: a directory that is a separate database, made of the tables of this one.
 //!
-//! Everything written so far is flushed, because the copy needs tables and no log. Then the directory is made (`new_directory.rs`). Each table gets
-//! a second name there (a hard link), or is copied and synced; the names are synced. Tables never change (rule 14), so both databases can share a
-//! file. A compaction may replace a table meanwhile; its file stays as long as this holds the table. RocksDB's checkpoints use hard links in the
-//! same way.
+//! Everything written so far is flushed, because the copy needs tables and no log. Then the directory is created (`new_directory.rs`). Each table
+//! gets a second name in the new directory (a hard link), or is copied and synced; the names are synced. Tables never change (rule 14), so both
+//! databases can share a file. A compaction may replace a table meanwhile; its file is kept as long as the checkpoint holds the table. RocksDB's
+//! checkpoints use hard links in the same way.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use crate::table::{self, RunTable, Table};
 /// Makes `dir` a copy of the database in its present state.
 pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let fs = &core.store.fs;
-    // Checked first, since a flush would be wasted otherwise.
+    // Checked first, so that no flush is wasted.
     check_free(&**fs, dir)?;
     flush_all(core)?;
     let (state, tables): (_, Vec<_>) = {
-        // What a caller moves to another keyspace after the flush, before it drops the old one, would be in neither. So a drop waits for a second
-        // flush, of what came during the first.
+        // Entries that a caller moves to another keyspace after the flush, before it drops the old keyspace, would be missing from both. So a drop
+        // waits until a second flush has written the entries that arrived during the first.
         let _undropped = core.keyspaces.hold();
         flush_all(core)?;
-        // Both change together, under the manifest's lock.
+        // The view and the manifest change together, under the manifest's lock.
         let manifest = lock(&core.manifest);
         (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
     };
     make_database(fs, dir, |fs, dir| {
         link_tables(&**fs, core.dir(), dir, &tables)?;
-        // Above the numbers of all tables, so that no later file of the copy takes the name of one.
+        // Numbers above those of all tables, so that no later file of the copy gets the name of a table.
         let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));
         Ok((state, numbers))
     })
 }
 
-/// Gives the tables of directory `source` names in `dir`, durably.
+/// Links or copies the tables of directory `source` into `dir`, durably.
 fn link_tables(fs: &dyn FileSystem, source: &Path, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
     for table in tables {
         let name = table::file_name(table.number());

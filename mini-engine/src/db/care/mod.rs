@@ -1,6 +1,6 @@
-//! Care of a database: checks and shows its files, copies it, reads what damage has left, and gives up what cannot be read.
+//! Care of a database: checks and shows its files, copies it, reads the remains of damaged files, and drops tables that cannot be read.
 //!
-//! Nothing here is on the way of a read or a write. The files are read by the walkers that an open uses too: `wal/walk.rs`, `table/walk.rs` and
+//! Reads and writes use nothing from this folder. The files are read by the same walkers as in an open: `wal/walk.rs`, `table/walk.rs` and
 //! `manifest/walk.rs`.
 
 mod checkpoint;

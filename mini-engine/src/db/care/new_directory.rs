@@ -1,14 +1,14 @@
 //! Turns a directory into a separate database, made of tables.
 //!
-//! It is written under another name in the same parent, so that its own name exists only once it is complete. Order (rules 4 and 6):
-//! 1. `NEW.incomplete` is created and its lock taken; a file in it marks the directory as incomplete.
-//! 2. the caller puts tables there, whose bytes and names are synced.
-//! 3. an empty log is written, then a manifest that names everything, then `CURRENT`: each synced before the next.
-//! 4. the directory is renamed to `NEW`, and that is synced. Beside `CURRENT`, the file of step 1 has no meaning; it is removed.
+//! The database is written under another name in the same parent directory, so its own name exists only once it is complete. Order (rules 4 and 6):
+//! 1. `NEW.incomplete` is created and locked; a file in it marks the directory as incomplete.
+//! 2. the caller puts tables into it; their contents and names are synced.
+//! 3. an empty log is written, then a manifest that refers to all files, then `CURRENT`: each is synced before the next.
+//! 4. the directory is renamed to `NEW`, and the rename is synced. Once `CURRENT` exists, the file of step 1 has no meaning; it is removed.
 //!
-//! After an error the new files are removed, `CURRENT` first and the file of step 1 last. A crash, or a removal that fails, leaves
-//! `NEW.incomplete`. The next try removes it, if it has the file of step 1, holds only files of this engine, and nobody holds its lock. An open
-//! reports what it is.
+//! After an error the new files are removed, `CURRENT` first and the file of step 1 last. A crash, or a removal that fails, leaves `NEW.incomplete`.
+//! The next attempt removes it, if it has the file of step 1, holds only files of this engine, and no process holds its lock. An open of the remains
+//! fails with an error that explains them.
 
 use std::ffi::OsString;
 use std::io;
@@ -23,7 +23,7 @@ use crate::metrics::Counters;
 use crate::wal;
 
 /// The name under which [`Db::checkpoint`](crate::Db::checkpoint) and [`Salvage::write_to`](crate::Salvage::write_to) write `dir` before it is
-/// complete: `dir.incomplete`. If one was interrupted, the next one to `dir` removes its remains.
+/// complete: `dir.incomplete`. If such a call was interrupted, the next one for `dir` removes the remains.
 pub fn incomplete_directory(dir: impl AsRef<Path>) -> PathBuf {
     let dir = dir.as_ref();
     let mut name = dir.file_name().unwrap_or_default().to_os_string();
@@ -31,7 +31,7 @@ pub fn incomplete_directory(dir: impl AsRef<Path>) -> PathBuf {
     dir.with_file_name(name)
 }
 
-/// Fails if something has the name `dir`.
+/// Fails if a file or directory `dir` exists.
 pub(super) fn check_free(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     match fs.exists(dir).map_err(Error::io("look for", dir))? {
         true => Err(taken(dir)),
@@ -46,8 +46,8 @@ fn taken(dir: &Path) -> Error {
     ))
 }
 
-/// Makes `dir`, which must not exist, a database of the tables that `fill` puts into the directory that it is given, by the file system in which
-/// that is open. `fill` returns the manifest's state for them, and file numbers above theirs.
+/// Turns `dir`, which must not exist, into a database of the tables that `fill` writes. `fill` gets the new directory and a file system in which the
+/// directory is open. `fill` returns the manifest's state for its tables, and file numbers above theirs.
 pub(super) fn make_database(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
@@ -68,7 +68,7 @@ pub(super) fn make_database(
             sync_name(&*fs, dir)
         });
     match made {
-        // The directory is complete; otherwise the next open removes the file.
+        // The directory is complete now; if the mark cannot be removed, the next open removes it.
         Ok(()) => crate::fs::unlink(&*fs, &dir.join(INCOMPLETE)),
         Err(_) => {
             let removed = remove_files(&*fs, at).and_then(|()| fs.remove(&at.join(LOCK)));
@@ -91,7 +91,7 @@ fn being_made(error: Error) -> Error {
     }
 }
 
-/// Removes the files of an interrupted try from `dir`, whose lock is held. Anything else is left alone.
+/// Removes the files of an interrupted attempt from `dir`, whose lock is held. A directory with any other file is left alone.
 fn clear(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let names = fs.read_dir(dir).map_err(Error::io("list", dir))?;
     if names.iter().all(|name| name == LOCK) {
@@ -105,7 +105,7 @@ fn clear(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     remove_files(fs, dir).map_err(Error::io("remove the interrupted", dir))
 }
 
-/// The end of step 1, durable before anything else is there.
+/// The end of step 1: the mark is durable before any other file exists.
 fn mark(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let path = dir.join(INCOMPLETE);
     fs.create_new(&path).map_err(Error::io("create", &path))?;
@@ -120,8 +120,8 @@ fn make_current(fs: &Arc<dyn FileSystem>, dir: &Path, state: ManifestState, numb
     Ok(())
 }
 
-/// Removes everything except the lock file: first the files that make it a database, and last the file that marks it as incomplete. After an error
-/// all remaining files are left, so that a directory that still opens is complete.
+/// Removes everything except the lock file: the files that make the directory a database first, and the file that marks it as incomplete last. After
+/// an error all remaining files are kept, so that a directory that still opens is complete.
 fn remove_files(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     let pointer = dir.join(CURRENT);
     if fs.exists(&pointer)? {
@@ -140,7 +140,7 @@ fn remove_files(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the directory, if it is empty: one that holds anything belongs to another process, or could not be emptied.
+/// Removes the directory if it is empty; otherwise it belongs to another process, or could not be emptied.
 fn remove_dir(fs: &dyn FileSystem, dir: &Path) {
     if let Err(error) = fs.remove_dir(dir) {
         tracing::warn!(dir = %dir.display(), %error, "could not remove the directory of a new database that failed");

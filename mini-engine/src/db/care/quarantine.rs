@@ -1,4 +1,4 @@
-//! The files that recovery has set aside, and the quarantined tables among them: lists them, and gives a table up for good.
+//! The files that recovery has set aside, and the quarantined tables among them: lists them, and drops a table for good.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(crate) fn quarantined(core: &Core) -> Vec<QuarantinedTable> {
     core.view.load().version.quarantined().iter().map(|meta| QuarantinedTable::new(&core.store, meta)).collect()
 }
 
-/// Gives up table `number`: reads of its keys then show the other tables. Durable on return. Its file stays, for salvage. Returns the dropped table.
+/// Drops table `number`: reads then ignore it. Durable on return. Its file stays, for a salvage. Returns the dropped table.
 pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTable> {
     core.check_writable(&core.lock())?;
     let not_quarantined = || Error::InvalidArgument(format!("table {number} is not quarantined"));
@@ -21,21 +21,21 @@ pub(crate) fn drop_quarantined(core: &Core, number: u64) -> Result<QuarantinedTa
         true => Ok(()),
         false => Err(not_quarantined()),
     };
-    // Checked where no other edit can come in between, so that a second caller gets an error and does not break the manifest.
+    // Checked under the manifest's lock, where no other edit can come in between, so that a second caller just gets an error.
     let edit = VersionEdit { dropped: vec![number], ..VersionEdit::default() };
     fail_on_unwind(core, || core.install_if(is_quarantined, edit, Vec::new(), |_| {}))?;
     Ok(table)
 }
 
-/// A file that recovery could not use and has kept.
+/// A file that recovery could not use and has kept under another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AsideFile {
-    /// Where it is.
+    /// The path of the file.
     pub file: PathBuf,
-    /// Its length in bytes; with holes, it takes less.
+    /// The length of the file in bytes; a file with holes takes less space.
     pub bytes: u64,
-    /// Whether it is a table that is still quarantined: its sound blocks can be salvaged.
+    /// Whether the file is a table that is still quarantined: its sound blocks can be salvaged.
     pub is_quarantined: bool,
 }
 

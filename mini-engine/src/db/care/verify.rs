@@ -15,13 +15,13 @@ pub struct VerifyReport {
     pub tables: usize,
     /// Data blocks that are sound.
     pub blocks: u64,
-    /// Entries in them: all versions that tables hold, obsolete ones too, and tombstones. Not the number of keys.
+    /// Entries in the sound blocks: all versions in tables, obsolete ones too, and tombstones. This is not the number of keys.
     pub entries: u64,
     /// Tombstones among the entries.
     pub tombstones: u64,
     /// Bytes of the tables' files.
     pub bytes: u64,
-    /// The problems: each damaged block of the tables, and the first finding in the manifest. Empty for a sound database.
+    /// The problems: each damaged block of the tables, and the first one of the manifest. Empty for a sound database.
     pub problems: Vec<Error>,
 }
 
@@ -40,8 +40,8 @@ impl VerifyReport {
     }
 }
 
-/// Verifies the manifest and every table of the current view. A problem in one file or block does not stop the check of the others. The logs were
-/// read when the database was opened; later writes are also in memory.
+/// Verifies the manifest and every table of the current view. A problem in one file or block does not stop the check of the others. The logs are not
+/// read again: they were read when the database was opened, and later writes are also in memory.
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.check_open()?;
     let mut report = VerifyReport::default();

@@ -1,4 +1,4 @@
-//! Attempts that one thread makes at the request of others, which get the error of a failed one. Guarded by the write lock.
+//! Attempts at some work by one thread, requested by other threads, which get the error of a failed attempt. Guarded by the write lock.
 
 use crate::error::Error;
 
@@ -11,22 +11,22 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Whether one was requested and has not ended yet.
+    /// Whether an attempt was requested and has not ended yet.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
-    /// Requests one. Returns whether its thread must be woken.
+    /// Requests an attempt. Returns whether the working thread must be woken.
     pub(crate) fn want(&mut self) -> bool {
         !std::mem::replace(&mut self.is_wanted, true)
     }
 
-    /// The number of those that have begun.
+    /// The number of attempts that have begun.
     pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// Begins one if one is wanted, and returns whether it is. It ends with [`end`](Self::end).
+    /// Begins an attempt if one was requested, and returns whether it was. The attempt ends with [`end`](Self::end).
     pub(crate) fn begin(&mut self) -> bool {
         self.begun += u64::from(self.is_wanted);
         self.is_wanted

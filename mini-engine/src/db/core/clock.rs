@@ -1,16 +1,16 @@
-//! The clock of a database, by which entries expire: the time of its source, in milliseconds, which never goes back.
+//! The clock of a database, by which entries expire: the time of its source in milliseconds, but it never goes back.
 //!
-//! K1 `latest` only rises. Every edit of the manifest records it, and an open goes on from there: so a key that was absent stays absent, unless the
-//! system's clock jumped ahead, was set back, and a crash came before the next edit.
-//! K2 `latest` is 0 as long as no entry of the database expires; then nobody reads the time, except a transaction that writes such an entry. The first
-//! write of such an entry begins the clock before the entry is visible, and a reader loads the visible number first: so one that sees the entry finds
-//! the clock running.
-//! K3 A compaction turns entries that have expired into tombstones. A reader of its output must be at that instant or later. A reader without a
-//! registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots register theirs under a
-//! lock under which compactions read the registered ones and the clock (`snapshots.rs`).
-//! K4 Before an edit raises the recorded clock, the logs are synced: what was visible when the clock showed that instant is durable with it. Otherwise
-//! a power cut could take writes and leave a later instant than theirs. A replicated state machine that applies them again would then find keys
-//! expired that were there for it the first time, and are for the other nodes.
+//! K1 `latest` only rises. Every edit of the manifest records it, and an open continues from the recorded instant. So a key that was absent stays
+//! absent, unless the system's clock jumped ahead, was set back, and a crash came before the next edit.
+//! K2 `latest` is 0 as long as no entry of the database expires. Then the time is never read, except by a transaction that writes such an entry. The
+//! first write of an entry that expires begins the clock before the entry is visible, and a reader loads the visible number first: so a reader that
+//! sees the entry finds the clock running.
+//! K3 A compaction turns entries that have expired into tombstones. A reader of the compaction's output must be at the instant of the compaction or
+//! later. A reader without a registered instant pins its view first and reads the clock after that, as with the visible number (rule 16). Snapshots
+//! register their instants under a lock that compactions take to read the registered instants and the clock (`snapshots.rs`).
+//! K4 Before an edit raises the recorded clock, the logs are synced: every write that was visible when the clock showed that instant is then durable.
+//! Otherwise a power failure could lose writes but keep an instant later than theirs. A replicated state machine that applies these writes again
+//! would then treat keys as expired that existed when it applied them first, and that still exist on the other nodes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -18,20 +18,20 @@ use std::time::SystemTime;
 use crate::options::TimeSource;
 use crate::types::{Millis, millis, system_time};
 
-/// The milliseconds by which the clock is ahead of the system's that are logged.
+/// If the clock is ahead of the system's by at least this number of milliseconds, that is logged.
 const NOTABLE: Millis = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Clock {
     source: TimeSource,
-    /// Relaxed: K2 and K3 rest on the orders of the number, the view and the lock that they name.
+    /// Relaxed: K2 and K3 rely on the ordering of the visible number, the view and the lock.
     latest: AtomicU64,
-    /// Whether the log has said that the clock is ahead of the system's. Relaxed: it orders nothing, and decides about a message only.
+    /// Whether it was logged that the clock is ahead of the system's. Relaxed: it orders nothing, and only decides whether a message is logged.
     is_said: AtomicBool,
 }
 
 impl Clock {
-    /// A clock that goes on from `latest`; 0 if no entry expires.
+    /// A clock that continues from `latest`, which is 0 if no entry expires.
     pub(crate) fn new(source: TimeSource, latest: Millis) -> Self {
         Self { source, latest: AtomicU64::new(latest), is_said: AtomicBool::new(false) }
     }
@@ -42,7 +42,7 @@ impl Clock {
         if self.latest() == 0 { 0 } else { self.begin() }
     }
 
-    /// The present instant. From now on there are entries that expire.
+    /// The present instant. From this call on, the database counts as having entries that expire.
     #[inline(never)]
     pub(crate) fn begin(&self) -> Millis {
         self.raise(millis(self.source.now()).max(1))
@@ -50,17 +50,17 @@ impl Clock {
 
     fn raise(&self, now: Millis) -> Millis {
         let latest = self.latest();
-        // Most readers find that another one has already been there in this millisecond, and write nothing.
+        // Usually another reader has already stored this millisecond, and nothing is written.
         if now <= latest { latest } else { self.latest.fetch_max(now, Ordering::Relaxed).max(now) }
     }
 
-    /// The present instant, which does not begin the clock.
+    /// The present instant; this does not begin the clock.
     #[inline(never)]
     pub(crate) fn peek(&self) -> Millis {
         millis(self.source.now()).max(1).max(self.latest())
     }
 
-    /// The present time, which does not begin the clock: the system's unless that is behind.
+    /// The present time; this does not begin the clock. It is the system's time unless that is behind the clock.
     pub(crate) fn time(&self) -> SystemTime {
         let system = self.source.now();
         let (now, is_running) = (millis(system), self.latest() > 0);
@@ -69,12 +69,13 @@ impl Clock {
         if now < latest { system_time(latest) } else { system }
     }
 
-    /// The milliseconds by which it is ahead of the system's clock. When they become [`NOTABLE`], and when they are 0 again, that is logged.
+    /// The number of milliseconds by which this clock is ahead of the system's. It is logged when that number reaches [`NOTABLE`], and when it is 0
+    /// again.
     pub(crate) fn ahead(&self) -> Millis {
         let ahead = match self.latest() {
             0 => 0,
             latest => match millis(self.source.now()) {
-                // It is not set: a group of a cluster has not recovered its instant.
+                // The source has no time yet: a group of a cluster has not recovered its instant.
                 0 => 0,
                 system => latest.saturating_sub(system),
             },
@@ -92,12 +93,12 @@ impl Clock {
         ahead
     }
 
-    /// The time at which an entry expires that is inserted now and has this `lifetime`.
+    /// The time at which an entry with this `lifetime` expires if it is inserted now.
     pub(crate) fn end_of(&self, lifetime: Millis) -> SystemTime {
         system_time(self.begin().saturating_add(lifetime))
     }
 
-    /// The latest instant that anyone has read.
+    /// The latest instant that any thread has read.
     #[inline]
     pub(crate) fn latest(&self) -> Millis {
         self.latest.load(Ordering::Relaxed)
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that is set, and a source that reads it.
+    /// A clock that the test sets, and a source that reads it.
     fn set_by_hand() -> (proof::Clock, TimeSource) {
         let clock = proof::Clock::at(SystemTime::UNIX_EPOCH);
         let read = clock.clone();
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn spans_count_from_the_clock_and_a_system_that_is_behind_is_noticed_once() {
-        // Catches a span that counts from a time at which the clock is no more, a message at each call, and one for each step of a slow correction.
+        // Catches a lifetime that counts from a past time of the clock, a message for each call, and one for each step of a slow correction.
         let (by_hand, source) = set_by_hand();
         let time = |micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
         let clock = Clock::new(source.clone(), 0);

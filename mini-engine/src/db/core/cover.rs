@@ -1,29 +1,29 @@
-//! The state of the reserve: its file, and what writes are checked against. `reserve.rs` has its rules, R1 to R6.
+//! The state of the reserve: its file, and the limits that writes are checked against. `reserve.rs` has its rules, R1 to R6.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::attempts::Attempts;
 
-/// The lock of the file, who uses its space, and whether it is too small.
+/// The lock of the reserve's file, the number of the reserve's users, and whether the reserve is too small.
 #[derive(Debug, Default)]
 pub(crate) struct Reserve {
-    /// Locked while the file changes, before the write lock and after the manifest's. [`Cover`] has its length.
+    /// Locked while the file changes; taken after the manifest's lock and before the write lock. [`Cover`] has the length of the file.
     pub(super) file: Mutex<()>,
-    /// The number of steps that may use its space now. It rises with the file locked.
+    /// The number of steps that may use the reserve's space now. It is increased only with the file locked.
     pub(super) users: AtomicUsize,
-    /// R4. Changes with the write lock held. Relaxed: no other memory depends on it.
+    /// The database is tight (R4). Changes with the write lock held. Relaxed: no other memory depends on it.
     pub(super) is_tight: AtomicBool,
-    /// Whether the active memtable has removals that were accepted without a reserve. As `is_tight`.
+    /// Whether the active memtable has removals that were accepted although the reserve was too small. Guarded like `is_tight`.
     pub(crate) has_removals: AtomicBool,
 }
 
-/// The reserve that a write must be within (R2). Guarded by the write lock.
+/// The reserve that limits writes (R2). Guarded by the write lock.
 #[derive(Debug, Default)]
 pub(crate) struct Cover {
-    /// The length of the reserve; 0 when it was given up.
+    /// The length of the reserve; 0 after it was given up.
     pub(super) bytes: u64,
-    /// The part of it that is not for memtables.
+    /// The part of the required size that is not for memtables.
     pub(super) besides: u64,
     /// The memory of the largest write that waits for a larger reserve.
     pub(super) wanted: usize,

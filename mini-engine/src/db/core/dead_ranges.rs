@@ -1,30 +1,30 @@
-//! [`DeadRanges`]: ranges in which a reader has found no entry, so that later readers pass over them in one step.
+//! [`DeadRanges`]: ranges in which a reader has found no entry, so that later readers skip them in one step.
 //!
-//! A removed key leaves a tombstone, and an expired entry stays, until a compaction drops it. A reader that looks for the first entry behind them
-//! passes all of them. Without this set, each take from a queue passes everything that was taken before.
+//! A removed key leaves a tombstone, and an expired entry stays, until a compaction drops it. A reader that searches for the first live entry after
+//! them steps over all of them. Without this set, each removal of the first entry of a queue steps over all entries that were removed before.
 //!
-//! D1 For a range with `dead = (r, i)`: at number r and instant i no key within has a value.
-//! D2 For every range: no insertion with a number above `since` concerns a key within. And `since` <= r.
-//! D3 So no key within has a value at any number from r on and any instant from i on: only an insertion could change that, since removals do not add
-//! entries, and time only ends them. A reader at such a number and instant may skip the range; all others must not.
+//! D1 For a range with `dead = (r, i)`: at sequence number r and instant i no key in the range has a value.
+//! D2 For every range: no insertion with a sequence number above `since` has a key in the range. `since` <= r.
+//! D3 So no key in the range has a value at any number >= r and any instant >= i: only an insertion could change that, since removals add no entries,
+//! and time only makes entries expire. A reader at such a number and instant may skip the range; other readers must not.
 //!
-//! D1 comes from a reader that has passed each key within. It reads at one number and instant, in a view that has all writes up to the number
-//! (`read/scan.rs`).
+//! D1 holds because a reader has stepped over each key in the range. It reads at one number and instant, in a view that has all writes up to the
+//! number (`read/scan.rs`).
 //!
-//! D2 comes from a pair of steps, both with the write lock held. A reader adds a range with `since`, the last number that was assigned. A write removes
-//! the keys that it inserts from all ranges, in the step that assigns its numbers; a bulk load removes all ranges. So a range that is still there
-//! has had no insertion above `since`: either the number was assigned before the range was added, and is not above, or the key was removed from it.
-//! The write does so before it becomes visible; a reader at a number that includes the write takes the lock of the set after that and finds
-//! the key removed. A removed key stays removed, so what a reader gets here may be too little and never too much.
+//! D2 holds because of two steps, both with the write lock held. A reader adds a range with `since`, the last number that was assigned. A write
+//! removes the keys that it inserts from all ranges in the step that assigns its numbers; an ingest removes all ranges. So a range in the set has had
+//! no insertion above `since`: either the insertion's number was assigned before the range was added, and is not above `since`, or its key was
+//! removed from the range. A write does this before it becomes visible; a reader at a number that includes the write takes the set's lock later and
+//! finds the key removed. A key that was removed from the ranges stays removed, so a reader may skip too few keys, but never too many.
 //!
-//! A reader's number may be older than `since`. Then its range is a *candidate*, with `dead` missing, and the next reader at `since` or later that
-//! passes it confirms it (D1 at its own number). Without concurrent writes a range is dead at once.
+//! A reader's number may be smaller than `since`. Then its range is a *candidate*, without `dead`, until a later reader at `since` or above steps
+//! over it and confirms it (D1 at its own number). Without concurrent writes a range is confirmed at once.
 //!
-//! Neighbours become one range if they are of similar size. So there are O(log n) of them for n dead keys in a row; and a large range keeps its number,
-//! from which on readers may skip it, while readers and writers go on at one of its ends. The ranges take a bounded amount of memory: those that
-//! were not used for the longest time are dropped, which only changes costs.
+//! Adjacent ranges of similar size are merged. So there are O(log n) ranges for n dead keys in a row. A large range keeps its number, from which on
+//! readers may skip it, while its ends are extended. The ranges take a bounded amount of memory: the least recently used ones are dropped, which
+//! affects only the cost of reads.
 //!
-//! Ranges that are known dead for one snapshot only, or for one transaction, are kept with it, in a set of its own, where no insertion counts.
+//! A range that is dead only for one snapshot or one transaction is kept there, in a separate set, which insertions do not change.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -37,35 +37,35 @@ use crate::iter::Direction;
 use crate::lock::lock;
 use crate::types::{Millis, SeqNo, Slice, place_after};
 
-/// The memory that a set takes at most, in bytes.
+/// The maximum memory of a set, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// An upper estimate of what a range takes besides long keys.
+/// An upper estimate of the memory of a range, without long keys.
 const RANGE_BYTES: usize = 160;
 
-/// The number and the instant of a reader.
+/// The sequence number and the instant of a reader.
 pub(crate) type Moment = (SeqNo, Millis);
 
-/// The keys from the place that it is stored under, and before `end`.
+/// The keys from the position under which the range is stored up to `end`, exclusive.
 #[derive(Clone, Debug)]
 struct DeadRange {
     end: Slice,
-    /// D2.
+    /// See D2.
     since: SeqNo,
-    /// D1; `None` for a candidate.
+    /// See D1; `None` for a candidate.
     dead: Option<Moment>,
-    /// About the number of keys that are stored within.
+    /// The approximate number of keys in the range.
     keys: u64,
     /// The time of the last use.
     used: u64,
 }
 
 impl DeadRange {
-    /// D3.
+    /// Whether D3 allows a reader at this moment to skip the range.
     fn is_dead_at(&self, (seqno, instant): Moment) -> bool {
         self.dead.is_some_and(|(from, since)| from <= seqno && since <= instant)
     }
 
-    /// Whether it and a neighbour are to be one.
+    /// Whether the range and a neighbour are similar enough to be merged.
     fn is_like(&self, other: &DeadRange) -> bool {
         self.dead.is_some() == other.dead.is_some() && self.keys.min(other.keys) >= self.keys.max(other.keys) / 2
     }
@@ -81,13 +81,13 @@ impl DeadRange {
 pub(crate) struct DeadRanges {
     ranges: BTreeMap<Slice, DeadRange>,
     bytes: usize,
-    /// Counts uses.
+    /// Counts uses, as a clock for `used`.
     time: u64,
 }
 
 impl DeadRanges {
-    /// The end of the keys from `place` on in `direction` that have no value at this moment: in forward direction the first place behind them, in
-    /// backward direction, in which `place` itself is not among them, the first of them. `None` if there are none. O(log² n).
+    /// The end of the keys from `place` on in `direction` that have no value at this moment. Forward, it is the first position after these keys;
+    /// backward, where `place` itself is excluded, it is the lowest of these keys. `None` if there are no such keys. O(log² n).
     pub(crate) fn skip(&mut self, place: &Slice, at: Moment, direction: Direction) -> Option<Slice> {
         self.time += 1;
         let mut here = None;
@@ -113,14 +113,14 @@ impl DeadRanges {
         }
     }
 
-    /// Notes that a reader at this moment has passed all keys from `start` on and before `end`, about `keys` of them, and found no entry. `claimed`
-    /// is the last number that was assigned: no insertion above it comes without a [`cut`](Self::cut). O(log n) for each range within.
+    /// Records that a reader at this moment has stepped over all keys from `start` up to `end`, exclusive, about `keys` of them, and found no live
+    /// entry. `claimed` is the last number that was assigned: every insertion above it calls [`cut`](Self::cut). O(log n) for each range within.
     pub(crate) fn note(&mut self, (start, end): (&Slice, &Slice), keys: u64, at: Moment, claimed: SeqNo) {
         if start >= end {
             return;
         }
         self.time += 1;
-        // Candidates are confirmed as far as they were passed.
+        // Candidates are confirmed where the reader stepped over them.
         self.split(start);
         self.split(end);
         let mut gaps = Vec::new();
@@ -160,7 +160,7 @@ impl DeadRanges {
         }
     }
 
-    /// Divides the candidate around `place`.
+    /// Splits the candidate that contains `place`.
     fn split(&mut self, place: &Slice) {
         if let Some((start, range)) = self.around(place).filter(|(start, range)| range.dead.is_none() && start < place)
         {
@@ -168,13 +168,13 @@ impl DeadRanges {
         }
     }
 
-    /// The range that `key` lies in.
+    /// The range that contains `key`.
     fn around(&self, key: &[u8]) -> Option<(Slice, DeadRange)> {
         let (start, range) = self.ranges.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         (*key < *range.end).then(|| (start.clone(), range.clone()))
     }
 
-    /// Leaves what lies before `upto` and from `from` on of a range.
+    /// Keeps the parts of a range before `upto` and from `from` on.
     fn divide(&mut self, start: &Slice, range: DeadRange, upto: Slice, from: Slice) {
         self.remove(start);
         let keys = range.keys / 2;
@@ -186,7 +186,7 @@ impl DeadRanges {
         }
     }
 
-    /// Makes neighbours that are alike one, from those around `start` to those around `end`.
+    /// Merges similar neighbours, from those around `start` to those around `end`.
     fn merge(&mut self, start: &Slice, end: &Slice) {
         let Some((last, _)) = self.ranges.range::<Slice, _>(..=end).next_back() else { return };
         let mut at = last.clone();
@@ -205,7 +205,7 @@ impl DeadRanges {
         }
     }
 
-    /// Makes the ranges at these places one, if they touch and are alike.
+    /// Merges the ranges at these positions, if they touch and are similar.
     fn join(&mut self, start: &Slice, next: &Slice) -> bool {
         let (Some(left), Some(right)) = (self.ranges.get(start), self.ranges.get(next)) else { return false };
         if left.end != *next || !left.is_like(right) {
@@ -236,7 +236,7 @@ impl DeadRanges {
         }
     }
 
-    /// Drops the half of the ranges that was not used for the longest time.
+    /// Drops the least recently used half of the ranges.
     #[cold]
     fn drop_unused(&mut self) {
         let mut times: Vec<u64> = self.ranges.values().map(|range| range.used).collect();
@@ -247,12 +247,12 @@ impl DeadRanges {
     }
 }
 
-/// The ranges of the present, for all readers and writers of a database.
+/// The ranges that are dead at present, for all readers and writers of a database.
 #[derive(Debug, Default)]
 pub(crate) struct PresentDeadRanges {
-    /// Whether there are any. Changed with the write lock held, and so without an ordering of its own for writers (D2).
+    /// Whether the set has any ranges. It changes with the write lock held, so writers need no further ordering (D2).
     is_used: AtomicBool,
-    /// The last lock to be taken.
+    /// In the lock order, this lock is the last.
     ranges: Mutex<DeadRanges>,
 }
 
@@ -263,28 +263,28 @@ impl PresentDeadRanges {
         self.is_used.load(Ordering::Relaxed)
     }
 
-    /// As [`DeadRanges::skip`].
+    /// Like [`DeadRanges::skip`].
     pub(crate) fn skip(&self, place: &Slice, at: Moment, direction: Direction) -> Option<Slice> {
         self.lock().skip(place, at, direction)
     }
 
-    /// As [`DeadRanges::note`], with the write lock held.
+    /// Like [`DeadRanges::note`]; called with the write lock held.
     pub(crate) fn note(&self, range: (&Slice, &Slice), keys: u64, at: Moment, claimed: SeqNo) {
         self.lock().note(range, keys, at, claimed);
         self.is_used.store(true, Ordering::Relaxed);
     }
 
-    /// Removes the keys that `ops` store, with the write lock held, in the step that assigns their numbers.
+    /// Removes the keys that `ops` insert; called with the write lock held, in the step that assigns their numbers.
     #[cold]
     pub(crate) fn cut(&self, ops: &[Op<'_>]) {
         let mut ranges = self.lock();
-        // A tombstone that has a value is an entry that expires.
+        // An operation of tombstone kind with a value inserts an entry that expires.
         let stores = |op: &&Op<'_>| op.kind() == Kind::Value || !op.value().is_empty();
         ops.iter().filter(stores).for_each(|op| ranges.cut(op.key()));
         self.is_used.store(!ranges.ranges.is_empty(), Ordering::Relaxed);
     }
 
-    /// Removes all ranges, with the write lock held, before a bulk load becomes visible.
+    /// Removes all ranges; called with the write lock held, before an ingest becomes visible.
     pub(crate) fn clear(&self) {
         *self.lock() = DeadRanges::default();
         self.is_used.store(false, Ordering::Relaxed);
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use proof::Random;
 
-    /// A version: the key, its number, and the instant until which it has a value; 0 for a removal.
+    /// A version: the key, its sequence number, and the instant until which it has a value, which is 0 for a removal.
     type Version = (u64, SeqNo, Millis);
 
     fn place(n: u64) -> Slice {
@@ -312,7 +312,7 @@ mod tests {
         u64::from_be_bytes(*key) + u64::from(!after.is_empty())
     }
 
-    /// Whether a key from `from` on and before `end` has a value at the moment.
+    /// Whether a key from `from` up to `end`, exclusive, has a value at this moment.
     fn is_live(versions: &[Version], (from, end): (u64, u64), (seqno, instant): Moment) -> bool {
         (from..end).any(|key| {
             let newest = versions.iter().rev().find(|version| version.0 == key && version.1 <= seqno);
@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn what_is_skipped_has_no_value_whoever_has_noted_it_and_whatever_is_inserted() {
-        // Catches a range that lives on where a key was inserted, one that is confirmed at a number before which an insertion was missed, one that
-        // serves readers of older numbers or instants, and places that are mixed up in either direction.
+        // Catches a range that survives an insertion of one of its keys, one that is confirmed at a number before which an insertion was missed, one
+        // that is used for readers at older numbers or instants, and positions that are confused in either direction.
         const KEYS: u64 = 40;
         for seed in 0..60 {
             let mut random = Random(seed);
@@ -346,7 +346,7 @@ mod tests {
                     }
                     5 => now += random.below(3),
                     6 | 7 => {
-                        // A reader that walks from a place to the first key with a value.
+                        // A reader that walks from a position to the first key with a value.
                         let from = random.below(KEYS);
                         let to = (from..KEYS).find(|key| is_live(&versions, (*key, key + 1), at)).unwrap_or(KEYS);
                         let end = if random.one_in(2) { to } else { from + (to - from) / 2 };
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn a_queue_has_few_ranges_and_a_set_is_bounded() {
-        // Catches a range for each key that was taken, in either direction, one that is all renewed whenever it grows, so that a reader which lags
-        // must pass it as a whole; and a set that grows with the number of queues.
+        // Catches a separate range for each removed key, in either direction; a range that is renewed as a whole whenever it grows, so that a lagging
+        // reader must step over all of it; and a set that grows with the number of queues.
         const COUNT: u64 = 20_000;
         for direction in [Direction::Forward, Direction::Backward] {
             let mut ranges = DeadRanges::default();

@@ -1,11 +1,11 @@
-//! The directory itself: its creation, its lock, and the check whether it may become a database.
+//! The directory itself: its creation, its lock, and the check whether a database may be created in it.
 //!
-//! A database is useless in a directory whose own name a power cut removes. So as long as there is no `CURRENT`, which means that nothing was
-//! acknowledged, each open syncs the name of the directory again: an earlier open may have ended between the creation and that sync, or another
-//! program may have created the directory. Missing parent directories are created one at a time, and each name is synced before the next: every
-//! parent of a database has a durable name.
+//! A database is useless if a power failure removes the name of its directory. As long as there is no `CURRENT`, no write was acknowledged. So each
+//! open then syncs the name of the directory again: an earlier open may have ended between the creation and that sync, or another program may have
+//! created the directory. Missing parent directories are created one at a time, and each name is synced before the next: every parent of a database
+//! has a durable name.
 //!
-//! The directory is opened before anything in it is looked at, and everything is done in that one from then on, whatever its path comes to mean
+//! The directory is opened before its contents are read, and all later calls use the open directory, even if its path then refers to another one
 //! (`FileSystem::open_dir`).
 
 use std::ffi::{OsStr, OsString};
@@ -20,15 +20,15 @@ use crate::fs::{FileSystem, in_open_directory};
 use crate::manifest::{CURRENT, FileKind, LOCK};
 use crate::options::Options;
 
-/// A directory that new file systems have in their topmost directory, which may well be a database's.
+/// A directory that file systems create in their topmost directory, which may be that of a database.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What keeps the lock if it is not another process.
+/// The holder of the lock if it is not another process.
 const OPEN_HERE: &str = "this process has the database open: a handle, a snapshot or an iterator of it is still there";
 
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
-    /// `None` for a reader in a directory without a lock file, where there never was a writer.
+    /// `None` for a reader in a directory without a lock file, where there was never a writer.
     _held: Option<Box<dyn Send + Sync>>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for DirectoryLock {
     }
 }
 
-/// The absolute path of a database's directory: it stays the same if the process changes its working directory.
+/// The absolute path of a database's directory, which stays valid if the process changes its working directory.
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
     if dir.as_os_str().is_empty() {
         return Err(Error::InvalidArgument("expected the path of a directory, found an empty one".to_owned()));
@@ -49,8 +49,7 @@ pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
 /// A directory's lock, and the file system in which the directory is open.
 pub(crate) type Locked = (DirectoryLock, Arc<dyn FileSystem>);
 
-/// Takes the directory's lock; a reader shares it with others. A directory that is not a database is left exactly as it was:
-/// no lock file appears in it.
+/// Takes the directory's lock; a reader shares it with others. A directory that is not a database is left unchanged: no lock file is created in it.
 pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Locked> {
     let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
@@ -66,7 +65,7 @@ pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Opt
     check_is_no_leftover(dir, &kinds)?;
     if !kinds.contains(&FileKind::Current) {
         let lost = check_nothing_is_lost(fs, dir, &kinds);
-        // Another process may have just made it.
+        // Another process may have just created the database.
         if lost.is_err() && !fs.exists(&dir.join(CURRENT)).map_err(Error::io("look for", dir))? {
             lost?;
         }
@@ -94,7 +93,7 @@ pub(crate) fn create_locked(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Lock
     Ok((lock(&*opened, dir, false)?, opened))
 }
 
-/// Takes the lock of a directory that is only read, even if files are missing there.
+/// Takes the lock of a directory that is only read, even if the directory has no lock file.
 pub(crate) fn lock_for_reading(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Locked> {
     let opened = open(fs, dir)?;
     list(&*opened, dir)?;
@@ -125,7 +124,7 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
     };
     match locked {
         Ok(lock) => Ok(DirectoryLock { _held: Some(lock) }),
-        // Creating one would be a write. Every writer creates one, so this is a copy of a database without its lock file.
+        // Creating the lock file would be a write. Every writer creates one, so this is a copy of a database without its lock file.
         Err(error) if read_only && error.kind() == ErrorKind::NotFound => Ok(DirectoryLock { _held: None }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             let holder = fs.lock_holder(&path);
@@ -136,12 +135,12 @@ fn lock(fs: &dyn FileSystem, dir: &Path, read_only: bool) -> Result<DirectoryLoc
     }
 }
 
-/// Creates `dir` and its missing parents, the topmost first. On return the name of `dir` is not yet durable, those of its parents are.
+/// Creates `dir` and its missing parents, the topmost first. On return the name of `dir` is not yet durable, but those of its parents are.
 fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         if fs.exists(path).map_err(Error::io("look for", path))? {
-            // It may have been made by an open that ended before the name was durable.
+            // The parent may have been created by an open that ended before the name was durable.
             sync_name(fs, path)?;
             break;
         }
@@ -160,8 +159,8 @@ fn create(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 pub(crate) fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let parent = parent(dir);
     match fs.sync_dir(&parent) {
-        // A user who may not read the parent can never sync it. Refusing the directory would not help: its creator is
-        // the one who can make it durable.
+        // A user without permission to read the parent can never sync it. Rejecting the directory would not help: only its creator can make its name
+        // durable.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             tracing::warn!(dir = %parent.display(), %error, "could not sync the directory above");
             Ok(())
@@ -170,13 +169,13 @@ pub(crate) fn sync_name(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     }
 }
 
-/// The directory that holds the name of `dir`.
+/// The directory that contains the name of `dir`.
 fn parent(dir: &Path) -> PathBuf {
     match (dir.parent(), dir.file_name()) {
         // The parent of a relative name is the current directory.
         (Some(parent), Some(_)) if parent.as_os_str() == OsStr::new("") => PathBuf::from("."),
         (Some(parent), Some(_)) => parent.to_path_buf(),
-        // `.`, `..` and `/` are not names that their textual parent holds.
+        // The textual parent does not contain the names `.`, `..` and `/`.
         _ => dir.join(".."),
     }
 }
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_parent_of_any_spelling_is_the_directory_that_holds_the_name() {
-        // Catches an empty path that no system can open, and `.` taken for its own parent.
+        // Catches an empty path, which no system can open, and `.` used as its own parent.
         for (dir, expected) in
             [("db", "."), ("a/db", "a"), ("/db", "/"), (".", "./.."), ("/", "/.."), ("a/..", "a/../..")]
         {

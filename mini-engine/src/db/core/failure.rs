@@ -1,11 +1,11 @@
-//! [`Failure`]: the end of all writing (rule 7).
+//! [`Failure`]: the failure that has ended all writing (rule 7).
 
 use std::sync::OnceLock;
 
 use super::owner::Owner;
 use crate::error::{Error, Result};
 
-/// The reason for refusing writes from a fork of the process that opened the database.
+/// The reason for rejecting writes in a fork of the process that opened the database.
 const FORKED: &str = "this process is a fork of the one that opened it, which goes on writing to the same files";
 
 /// The first failure to write or sync, which is final, and the process that may write.
@@ -20,7 +20,7 @@ impl Failure {
         Failure { cause: OnceLock::new(), owner: Owner::this_process() }
     }
 
-    /// Fails after the first failure, and in a fork.
+    /// Returns an error after the first failure, and in a fork.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
         match self.cause.get() {
@@ -40,7 +40,7 @@ impl Failure {
         !self.owner.is_this_process()
     }
 
-    /// Keeps `cause`, unless there is an earlier one. Returns whether there is none.
+    /// Keeps `cause`, unless there is an earlier failure. Returns whether `cause` is the first.
     pub(super) fn set(&self, cause: &Error) -> bool {
         let cause = match cause {
             Error::ReadOnly { cause } => cause.clone(),

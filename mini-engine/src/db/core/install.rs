@@ -1,4 +1,4 @@
-//! Installs version edits: the only way in which the set of tables changes (rule 6), and that of keyspaces.
+//! Installs version edits: only here the set of tables changes (rule 6), and the set of keyspaces.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::table::Table;
 use crate::types::{Millis, OpenKeyspace};
 
 impl Core {
-    /// Records an edit, publishes the view after it, and wakes all threads that wait for it. `count` is called once readers can see the view, and
-    /// before any thread is woken: so its counts are never ahead of the visible state, and never behind for the threads that were woken.
+    /// Records an edit, publishes the view that results from it, and wakes all threads that wait for it. `count` is called after readers can see the
+    /// view and before any thread is woken: so its counters are never ahead of the visible state, and never behind for the woken threads.
     ///
-    /// The tables of the edit are already durable; the edit becomes durable here. Only then readers get the new view, and only after this returns
-    /// may the caller unlink the files that the edit made obsolete (rule 6). In any other order, a crash in between leaves a manifest that names
-    /// missing files. The manifest's lock is held over both steps, so views are published in the order of their edits.
+    /// The tables of the edit are already durable; the edit becomes durable here. Readers get the new view only after that, and the caller may unlink
+    /// the files that the edit made obsolete only after this returns (rule 6). In any other order, a crash in between could leave a manifest that
+    /// refers to missing files. The manifest's lock is held over both steps, so views are published in the order of their edits.
     ///
     /// Every edit records the clock.
     ///
-    /// The edit of a bulk load brings numbers that no writer had: they are published with its view. If they were published later, a compaction that
-    /// sees the load could drop versions that readers at the old number still need (rule 16).
+    /// The edit of an ingest contains sequence numbers that no writer had: they are published together with its view. If they were published later, a
+    /// compaction that sees the ingested tables could drop versions that readers at the old number still need (rule 16).
     pub(crate) fn install(
         &self,
         edit: VersionEdit,
@@ -33,13 +33,13 @@ impl Core {
         self.install_if(|_| Ok(()), edit, outputs, count)
     }
 
-    /// Records the clock, if it runs and has gone on since the last edit.
+    /// Records the clock, if it runs and has advanced since the last edit.
     pub(crate) fn record_clock(&self) -> Result<()> {
         let recorded = lock(&self.manifest).state().clock;
         if self.clock.latest() == recorded { Ok(()) } else { self.install(VersionEdit::default(), Vec::new(), |_| {}) }
     }
 
-    /// Like [`install`](Self::install), if `check` accepts the result of all earlier edits.
+    /// Like [`install`](Self::install), if `check` accepts the state that results from all earlier edits.
     pub(crate) fn install_if(
         &self,
         check: impl FnOnce(&Version) -> Result<()>,
@@ -49,21 +49,21 @@ impl Core {
     ) -> Result<()> {
         let flushed_before = edit.log_number;
         let loaded = edit.last_seqno;
-        // Whatever has expired, also because of this edit, has expired at the next open too. The device is waited for before the lock is taken.
+        // Entries that have expired by now, also by this edit, are expired at the next open too. The logs are synced before the lock is taken.
         let recorded = lock(&self.manifest).state().clock;
         let edit = VersionEdit { clock: self.durable_clock(recorded)?, ..edit };
         let mut manifest = lock(&self.manifest);
         check(&manifest.state().version)?;
         let version = self.with_reserve(|| manifest.append(edit.clone()));
         let version = version.inspect_err(|error| match manifest.is_usable() && error.is_transient() {
-            // The edit did not happen. It is tried again with other tables, and until then these would waste space.
+            // The edit was not applied. The work is done again with other tables, so these would waste space.
             true => outputs.iter().for_each(|output| output.set_obsolete()),
-            // The edit may be on disk nevertheless. So the files of both outcomes are kept.
+            // The edit may have reached the disk nevertheless. So the files of both outcomes are kept.
             false => self.fail(error),
         })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
         let runs = self.view.load().runs_of(&version, &outputs);
-        // From here on only views hold them, so a compaction that replaces them at once can remove their files.
+        // From here on only views hold the outputs, so a compaction that replaces them at once can remove their files.
         drop(outputs);
         let mut state = self.lock();
         let (scans, stats) = (Arc::new(ScanCount::new(&version)), manifest.state().stats);
@@ -71,14 +71,14 @@ impl Core {
         // Closing a log and unmapping it takes long, so this is done after the lock is released.
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
-            // Tables now hold the contents of the memtables of older logs.
+            // The memtables of older logs are now in tables.
             next.frozen.retain(|frozen| frozen.memtable.log >= log);
             state.flushing.error = None;
             flushed = state.logs.release_before(log);
         }
         let loaded = loaded.filter(|last| *last > state.last_seqno);
         if let Some(last) = loaded.filter(|_| next.active.table.is_empty()) {
-            // A load keeps writers waiting.
+            // An ingest keeps writers waiting.
             next.before_active = last;
         }
         state.level_0_tables = next.version.runs(0).len();
@@ -106,15 +106,16 @@ impl Core {
         Ok(self.keyspaces.set(&meta))
     }
 
-    /// Records that `keyspace` is no more: after a crash it is whole, or there is none. Writes that come between the record and the mark go with it.
+    /// Records that `keyspace` is dropped: after a crash it is either complete or removed. Writes between the record and the mark in memory are lost
+    /// with it.
     pub(crate) fn forget_keyspace(&self, manifest: &mut Manifest, keyspace: &OpenKeyspace) -> Result<()> {
         let id = keyspace.prefix.id();
         self.append_keyspaces(manifest, KeyspaceEdit { dropped: vec![id], ..KeyspaceEdit::default() })?;
         self.keyspaces.remove(&keyspace.name);
         let state = self.lock();
         keyspace.set_dropped();
-        // Only now may compactions drop its entries: a reader that pins a view without them finds the mark. Under the lock, which a worker that looks
-        // for work has when it finds none: it has seen the drop, or is woken.
+        // Compactions may drop its entries only from now on: a reader that pins a view without them finds the mark. Published under the lock, which a
+        // worker holds when it finds no work: so the worker has seen the drop, or is woken.
         self.publish_keyspaces(manifest);
         drop(state);
         self.wake_all();
@@ -133,7 +134,7 @@ impl Core {
         appended.map(drop)
     }
 
-    /// The clock for an edit of the manifest (K4 of the clock). The logs are synced if it has gone on since it was recorded.
+    /// The clock for an edit of the manifest (K4 of the clock). Syncs the logs if the clock has advanced since it was last recorded.
     fn durable_clock(&self, recorded: Millis) -> Result<Millis> {
         let latest = self.clock.latest();
         self.clock.ahead();
@@ -143,7 +144,7 @@ impl Core {
         Ok(latest)
     }
 
-    /// Makes the present set that of all flushes and compactions that begin from now on.
+    /// Makes the present set of keyspaces the one for all flushes and compactions that begin from now on.
     fn publish_keyspaces(&self, manifest: &Manifest) {
         self.store.keyspaces.store(manifest.state().keyspaces.clone());
     }

@@ -1,4 +1,4 @@
-//! [`LogSync`]: one thread syncs a log for all writers that wait.
+//! [`LogSync`]: lets one thread sync a log for all waiting writers.
 
 use std::sync::{Condvar, Mutex};
 use std::thread::yield_now;
@@ -6,10 +6,10 @@ use std::thread::yield_now;
 use crate::error::Result;
 use crate::lock::{lock, wait};
 
-/// The number of times that a thread yields its processor before it syncs for all: this takes a fraction of the sync's time.
+/// The number of times that a thread yields its processor before it syncs for all waiting threads; this takes a fraction of the sync's time.
 const YIELDS_BEFORE_SYNC: usize = 4;
 
-/// The turn to sync, one for all logs: a thread that waits behind a failing sync must not sync a later log, which would succeed (rule 7).
+/// The turn to sync; there is one for all logs: a thread that waits for a failing sync must not sync a later log, which might succeed (rule 7).
 #[derive(Debug, Default)]
 pub(super) struct LogSync {
     is_syncing: Mutex<bool>,
@@ -18,10 +18,10 @@ pub(super) struct LogSync {
 }
 
 impl LogSync {
-    /// Runs `sync`, unless `is_synced` before the turn comes.
+    /// Runs `sync` when the turn comes, unless `is_synced` is true before.
     pub(super) fn in_turn(&self, is_synced: impl Fn() -> bool, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut is_syncing = lock(&self.is_syncing);
-        // The awaited change may come before each check.
+        // The change that is waited for may happen before each check.
         while !is_synced() && *is_syncing {
             is_syncing = wait(&self.ended, is_syncing);
         }
@@ -31,7 +31,7 @@ impl LogSync {
         *is_syncing = true;
         drop(is_syncing);
         let _turn = SyncTurn(self);
-        // The threads that the last sync has woken are about to write again; this sync should cover them too.
+        // The threads that the last sync has woken are about to write again, and this sync should cover their writes.
         for _ in 0..YIELDS_BEFORE_SYNC {
             yield_now();
         }
@@ -39,7 +39,7 @@ impl LogSync {
     }
 }
 
-/// The turn to sync, which ends when this is dropped: also after a panic; otherwise all other threads would wait for ever.
+/// The turn to sync. It ends when this is dropped, also after a panic; otherwise all other threads would wait for ever.
 struct SyncTurn<'a>(&'a LogSync);
 
 impl Drop for SyncTurn<'_> {

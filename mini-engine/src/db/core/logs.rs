@@ -1,4 +1,4 @@
-//! [`Logs`]: the logs that hold what is not in tables yet, and the next one.
+//! [`Logs`]: the logs whose writes are not in tables yet, and the next log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use crate::wal;
 
 /// Guarded by the write lock.
 pub(crate) struct Logs {
-    /// That of the active memtable.
+    /// The log of the active memtable.
     pub(crate) active: wal::Writer,
-    /// Those of the frozen memtables, oldest first.
+    /// The logs of the frozen memtables, oldest first.
     frozen: VecDeque<Arc<wal::Segment>>,
     pub(crate) next: NextLog,
 }
@@ -20,7 +20,7 @@ impl Logs {
         Logs { active, frozen: VecDeque::new(), next: NextLog::default() }
     }
 
-    /// Makes the next log the active one, if it exists, and returns it. No thread writes to the present one any more.
+    /// Makes the next log the active one, if it exists, and returns its segment. No thread may still write to the log that was active before.
     pub(crate) fn rotate(&mut self) -> Option<Arc<wal::Segment>> {
         let log = self.next.take()?;
         let segment = log.segment().clone();
@@ -35,8 +35,8 @@ impl Logs {
         self.frozen.iter().find(|log| log.number() == number).cloned()
     }
 
-    /// Releases the logs before `number`: later logs need not wait for the sync of data that is now in tables. Returns the segments, which the caller
-    /// must drop without the lock.
+    /// Releases the logs before `number`: their data is in tables now, so syncs of later logs need not include them. Returns the segments, which the
+    /// caller must drop without the lock.
     pub(super) fn release_before(&mut self, number: u64) -> Vec<Arc<wal::Segment>> {
         let mut flushed = Vec::new();
         let released = self.frozen.iter().take_while(|segment| segment.number() < number).count();

@@ -7,7 +7,7 @@ use crate::fs::FileSystem;
 use crate::manifest::{CURRENT, FileKind};
 use crate::wal;
 
-/// Fails if the directory was left by an interrupted checkpoint or salvage and never was a database.
+/// Fails if an interrupted checkpoint or salvage left the directory, so that it never was a database.
 pub(crate) fn check_is_no_leftover(dir: &Path, names: &[FileKind]) -> Result<()> {
     if names.contains(&FileKind::Current) || !names.contains(&FileKind::Incomplete) {
         return Ok(());
@@ -16,8 +16,8 @@ pub(crate) fn check_is_no_leftover(dir: &Path, names: &[FileKind]) -> Result<()>
     Err(Error::not_a_database(dir, what))
 }
 
-/// Without `CURRENT` there is no database yet, unless there are files that only a database has: an interrupted creation leaves only a manifest and
-/// a log without frames.
+/// Without `CURRENT` there is no database yet, unless the directory has files that only a database can have: an interrupted creation leaves only a
+/// manifest and a log without frames.
 pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]) -> Result<()> {
     let lost = |what: String| {
         Err(Error::corruption(
@@ -41,7 +41,7 @@ pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[Fi
                     return lost(format!("log {number} holds writes"));
                 }
             }
-            // A spare file is first kept long after `CURRENT` became durable.
+            // A spare file is kept for the first time long after `CURRENT` became durable.
             FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
             FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) => {}
             FileKind::Reserve | FileKind::Incomplete | FileKind::Foreign => {}

@@ -1,6 +1,6 @@
 //! The [`Core`], shared by handles, snapshots, iterators and workers, and its parts.
 //!
-//! Nothing here waits for a worker, and nothing here reads or writes keys.
+//! No function here waits for a worker, or reads or writes keys.
 
 mod attempts;
 mod clock;

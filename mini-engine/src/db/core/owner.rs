@@ -1,10 +1,10 @@
 //! Distinguishes the process that opened the database from a fork of it.
 //!
-//! A forked process has a copy of the memory and shares the files, but does not see later writes of the other process. Both would assign the same
-//! places of the log to their writes, and one would overwrite acknowledged writes of the other. So a fork writes nothing, and ends no worker: it
-//! has none.
+//! A forked process has a copy of the memory and shares the files, but does not see later writes of the other process. Both processes would assign
+//! the same places of the log to their writes, and one would overwrite acknowledged writes of the other. So a fork writes nothing, and does not stop
+//! the workers: it has none.
 //!
-//! Each write checks this, so the check must not take a system call. On Linux it reads a byte of a page that the system wipes in a fork.
+//! Each write checks this, so the check must not need a system call. On Linux it reads a byte of a page that the kernel zeroes in a fork.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use memmap2::MmapMut;
 
 /// The process that opened the database.
 pub(super) struct Owner {
-    /// One byte, which is not 0; `None` where the system offers no page that is wiped.
+    /// The page, whose first byte is not 0; `None` if the system has no pages that a fork zeroes.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     page: Option<MmapMut>,
     id: u32,
@@ -44,7 +44,7 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// A page whose first byte is 1 here and 0 in every fork.
+/// A page whose first byte is 1 in this process and 0 in every fork.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[expect(unsafe_code, reason = "no safe interface gives this advice")]
 fn wiped_by_a_fork() -> std::io::Result<MmapMut> {

@@ -7,11 +7,11 @@ use crate::compaction::{Context, Plan, Work, pick};
 use crate::error::{Error, Result};
 use crate::manifest::{KeyspaceSet, Version};
 
-/// The plan that `pick` chooses for the wanted `work`; `None` if no work is wanted. The current view has its inputs.
+/// The plan that `pick` chooses for `work`; `None` if no work is wanted. The current view contains the plan's inputs.
 ///
-/// Picking takes time in proportion to the number of tables, and writers need the lock. So `pick` runs on copies, without the lock, and runs again
-/// if its inputs have changed when the lock is taken again. A flush does not invalidate a plan: its table is newer than all tables of the plan. If
-/// nothing was picked, the flush, or the drop of a keyspace, may have made a compaction due.
+/// Picking takes time in proportion to the number of tables, and writers need the lock meanwhile. So `pick` runs on copies, without the lock, and
+/// runs again if the originals have changed when the lock is taken again. A flush does not invalidate a plan: its table is newer than all tables of
+/// the plan. If nothing was picked, a flush, or the drop of a keyspace, may have made a compaction due.
 pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -20,7 +20,7 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 ) -> (MutexGuard<'a, State>, Option<Plan>) {
     loop {
         let Some(wanted) = work(&state) else { return (state, None) };
-        // Not a copy of the view, which would keep the files of tables that a compaction replaces meanwhile.
+        // This copies no view, because a view would hold the files of tables that a compaction replaces meanwhile.
         let inputs @ (version, keyspaces, is_scanned_often, is_tight) = &now(core);
         let in_progress = state.compacting.in_progress.clone();
         drop(state);
@@ -54,7 +54,7 @@ fn now(core: &Core) -> Picked {
     (view.version.clone(), core.store.keyspaces.load_full(), view.scans.is_at_limit(), core.is_tight())
 }
 
-/// Whether nothing has changed since then.
+/// Whether nothing has changed since the copies were made.
 fn is_as(core: &Core, (version, keyspaces, is_scanned_often, is_tight): &Picked) -> bool {
     let (version_now, keyspaces_now, is_scanned_now, is_tight_now) = now(core);
     let are_same = Arc::ptr_eq(&version_now, version) && Arc::ptr_eq(&keyspaces_now, keyspaces);
@@ -62,10 +62,10 @@ fn is_as(core: &Core, (version, keyspaces, is_scanned_often, is_tight): &Picked)
 }
 
 impl Core {
-    /// Fails if level 0 is full and waiting would not help, because compactions cannot relieve it. It is worth waiting for a compaction that lacks
-    /// space or file handles, as for a flush (rule 8). It is also worth waiting for a compaction that is running or can begin: a compaction of
-    /// deeper levels may be the obstacle. The remaining causes are damage that all of level 0 overlaps, and other permanent failures. Releases the
-    /// lock while a plan is made to find out.
+    /// Fails if level 0 is full and waiting would not help, because compactions cannot relieve it. A compaction that lacks space or file handles is
+    /// worth waiting for, like a flush (rule 8). So is a compaction that is running or can begin: a compaction of deeper levels may be the obstacle.
+    /// The remaining causes are damaged tables that all of level 0 overlaps, and other permanent failures. Releases the lock while it makes a plan
+    /// for this check.
     pub(crate) fn check_not_stalled<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
         let may_be_stalled = |state: &State| self.cause_of_stall(state).is_some().then_some(Work::Level0);
         let (state, plan) = pick_unlocked(self, state, may_be_stalled, pick);

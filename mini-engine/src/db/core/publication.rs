@@ -1,22 +1,22 @@
 //! Publication in order: concurrent writes become visible in the order of their sequence numbers (rule 12).
 //!
 //! Under the write lock each write gets a ticket (consecutive numbers), together with its sequence numbers. Then its thread fills the log and the
-//! memtable, without the lock, and [completes](Publication::complete) the ticket. The thread that completes the first unpublished ticket publishes
-//! it and all complete tickets behind it; so no thread has to wait for another that has done its part.
-//! (Pebble's commit pipeline; the ring of slots is that of the Disruptor: Thompson et al. 2011.)
+//! memtable, without the lock, and [completes](Publication::complete) the ticket. The thread that completes the first unpublished ticket publishes it
+//! and all complete tickets that follow it; so no thread has to wait for another after it has done its part. (Pebble's commit pipeline; the ring of
+//! slots is that of the Disruptor: Thompson et al. 2011.)
 //!
-//! Q1 Slot `t % SLOTS` belongs to ticket `t` from its assignment to its publication. A ticket is assigned only after the previous ticket of its
-//! slot is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
-//! Q2 If the mark of a slot is `t + 1`, then `t` is complete, and the slot holds the last number of `t`. Only the thread that has the ticket writes the
-//! slot, the number before the mark.
-//! Q3 `published` increases by one for each ticket, by the one compare-and-swap that succeeds, and only after the mark of the ticket was seen. So
-//! every ticket below it is complete.
-//! Q4 `visible` is raised to the last number of a ticket after `published` has passed it, never lowered. So all numbers up to
+//! Q1 Slot `t % SLOTS` belongs to ticket `t` from the assignment of the ticket to its publication. A ticket is assigned only after the previous
+//! ticket of its slot is published ([`tickets_with_slots`](Publication::tickets_with_slots)).
+//! Q2 If the mark of a slot is `t + 1`, then `t` is complete, and the slot holds the last sequence number of `t`. Only the thread with the ticket
+//! writes the slot, first the sequence number and then the mark.
+//! Q3 `published` increases by one for each ticket, by the one compare-and-swap that succeeds, and only after the mark of the ticket was read. So
+//! every ticket below `published` is complete.
+//! Q4 `visible` is raised to the last sequence number of a ticket after `published` has passed the ticket, and is never lowered. So all numbers up to
 //!    `visible` are complete, whichever of several publishing threads raises it first.
-//! Q5 No ticket is left behind: a thread marks its slot before it looks at `published`, and a publishing thread raises `published` before
-//!    it looks at the next slot, with a sequentially consistent fence in between. So at least one of the two sees the other.
-//! Q6 No sleeper is left behind: it counts itself before it looks at `visible` for the last time, and a publishing thread raises
-//!    `visible` before it looks at the count, with such a fence in between. The last look is under the lock that it sleeps on.
+//! Q5 No ticket is left behind: a thread writes its mark before it reads `published`, and a publishing thread raises `published` before it reads the
+//!    next mark, each with a sequentially consistent fence in between. So at least one of the two threads sees the other's write.
+//! Q6 No sleeper is left behind: it increments `sleepers` before it reads `visible` for the last time, and a publishing thread raises `visible`
+//!    before it reads `sleepers`, each with such a fence in between. The sleeper's last read happens under the lock that it sleeps on.
 //!
 //! Shown by the models of `loom-tests`, which compile this file.
 
@@ -25,22 +25,22 @@ use crate::sync::{
 };
 use crate::types::SeqNo;
 
-/// The maximum number of writes between ticket and publication: more than the number of threads that can run at once.
+/// The maximum number of writes between ticket and publication; it exceeds the number of threads that can run at once.
 const SLOTS: usize = 256;
 
-/// On a cache line of its own.
+/// A value on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Padded<T>(T);
 
 #[derive(Debug, Default)]
 struct TicketSlot {
-    /// The ticket that is complete, plus one.
+    /// The number of the complete ticket, plus one.
     mark: AtomicU64,
     last_seqno: AtomicU64,
 }
 
-/// The words that each publication writes: on one line, so that they move between processors together.
+/// The words that each publication writes, on one cache line, so that they move between processors together.
 #[derive(Debug, Default)]
 struct Front {
     /// The number of published tickets.
@@ -77,7 +77,7 @@ impl<const N: usize> Publication<N> {
         self.front.0.visible.load(Ordering::Acquire)
     }
 
-    /// Raises the visible number, while no ticket is unpublished.
+    /// Raises the visible number while no ticket is unpublished.
     pub(crate) fn raise(&self, seqno: SeqNo) {
         // ORDERING(visible): Release; as in `publish`.
         self.front.0.visible.fetch_max(seqno, Ordering::Release);
@@ -85,12 +85,12 @@ impl<const N: usize> Publication<N> {
 
     /// Tickets below this number may be assigned (Q1). They are numbered from 0.
     pub(crate) fn tickets_with_slots(&self) -> u64 {
-        // ORDERING(published): Acquire; pairs with the compare-and-swap in `publish`. Weaker: the new owner's mark could come before
-        // the look at the old one.
+        // ORDERING(published): Acquire; pairs with the compare-and-swap in `publish`. Weaker: the mark of the slot's new owner could come before the
+        // read of the old one.
         self.front.0.published.load(Ordering::Acquire) + N as u64
     }
 
-    /// Notes that the write with `ticket` is in the log and in the memtable up to `last_seqno`, and publishes all tickets that can be published.
+    /// Records that the write with `ticket`, up to `last_seqno`, is in the log and in the memtable, and publishes all tickets that can be published.
     #[inline]
     pub(crate) fn complete(&self, ticket: u64, last_seqno: SeqNo) {
         let slot = self.slot(ticket);
@@ -98,20 +98,20 @@ impl<const N: usize> Publication<N> {
         slot.last_seqno.store(last_seqno, Ordering::Relaxed);
         // ORDERING(mark): Release; pairs with Acquire in `publish`. Weaker: the number could be visible without the write.
         slot.mark.store(ticket + 1, Ordering::Release);
-        // After the last fence in `publish` (Q6).
+        // This load comes after the last fence in `publish` (Q6).
         if self.publish() && self.front.0.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake_all();
         }
     }
 
-    /// Publishes all complete tickets from the first on. Returns whether there was one.
+    /// Publishes all complete tickets, beginning with the first unpublished one. Returns whether it published any.
     #[inline]
     fn publish(&self) -> bool {
         let Front { published, visible, .. } = &self.front.0;
         let mut has_published = false;
         loop {
-            // ORDERING(publish): SeqCst, between this thread's mark and its look at `published`, and between its raising of
-            // `published` and `visible` and its look at the next mark (Q5) and at the sleepers (Q6).
+            // ORDERING(publish): SeqCst, between this thread's mark and its load of `published`, and between its raising of `published` and `visible`
+            // and its loads of the next mark (Q5) and of the sleepers (Q6).
             fence(Ordering::SeqCst);
             let ticket = published.load(Ordering::Relaxed);
             let slot = self.slot(ticket);
@@ -119,9 +119,9 @@ impl<const N: usize> Publication<N> {
             if slot.mark.load(Ordering::Acquire) != ticket + 1 {
                 return has_published;
             }
-            // If another thread publishes the ticket first, this may be the number of a later ticket; it is not used then (Q1).
+            // If another thread publishes the ticket first, this may be the number of a later ticket; then it is not used (Q1).
             let last_seqno = slot.last_seqno.load(Ordering::Relaxed);
-            // ORDERING(published): AcqRel; passes on everything that this thread and earlier publishing threads have acquired from the marks, and
+            // ORDERING(published): AcqRel; releases everything that this thread and earlier publishing threads have acquired from the marks, and
             // acquires the same from them. Weaker: the release of `visible` would not cover the earlier tickets.
             let passed = published.compare_exchange(ticket, ticket + 1, Ordering::AcqRel, Ordering::Relaxed);
             if passed.is_ok() {
@@ -132,7 +132,7 @@ impl<const N: usize> Publication<N> {
         }
     }
 
-    /// Waits until `seqno` is visible; false if `is_over` becomes true before.
+    /// Waits until `seqno` is visible; returns false if `is_over` becomes true before.
     #[inline]
     pub(crate) fn wait(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         self.visible() >= seqno || self.wait_long(seqno, is_over)
@@ -159,7 +159,7 @@ impl<const N: usize> Publication<N> {
     fn sleep(&self, seqno: SeqNo, is_over: impl Fn() -> bool) -> bool {
         let mut held = self.lock();
         self.front.0.sleepers.fetch_add(1, Ordering::Relaxed);
-        // ORDERING(sleep): SeqCst, between the count and the look at `visible` (Q6).
+        // ORDERING(sleep): SeqCst, between the increment of `sleepers` and the load of `visible` (Q6).
         fence(Ordering::SeqCst);
         let is_visible = loop {
             if self.visible() >= seqno {
@@ -174,16 +174,16 @@ impl<const N: usize> Publication<N> {
         is_visible
     }
 
-    /// Makes waiting threads check again whether they must stop waiting.
+    /// Makes waiting threads call `is_over` again.
     #[cold]
     pub(crate) fn wake_all(&self) {
-        // Each waiting thread either sees the change or already sleeps when this has the lock.
+        // Once the lock is taken here, each waiting thread either sees the change or already sleeps.
         drop(self.lock());
         self.wake.notify_all();
     }
 
     fn slot(&self, ticket: u64) -> &TicketSlot {
-        // In range: it is a remainder.
+        // The index is in range, because it is a remainder.
         &self.slots[(ticket % N as u64) as usize].0
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn numbers_become_visible_in_order_whatever_order_they_are_completed_in() {
-        // Catches a number that is visible before one that is smaller is complete, and a slot that is given out twice.
+        // Catches a number that is visible before a smaller one is complete, and a slot that is assigned twice.
         let publication = Publication::<4>::new(100);
         let done = |ticket, last| {
             publication.complete(ticket, last);

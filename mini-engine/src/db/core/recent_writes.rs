@@ -1,17 +1,17 @@
 //! [`RecentWrites`]: the keys and ranges of the newest writes, for the commits of transactions.
 //!
-//! A commit checks whether anything that it has read was written since. That costs a look at each newer write here; in the view it costs a walk over
-//! all that was read (`read/newer.rs`).
+//! A commit checks whether any key that it has read was written since. This record makes the check cost one step for each newer write; without it,
+//! the check walks in the view over everything that was read (`read/newer.rs`).
 //!
-//! T1 Every operation with a number above `from`, up to the last one that was assigned, is in the record. A write adds its operations with the write
-//! lock held, in the step that assigns their numbers; nothing can fail after that. A bulk load, whose keys are listed nowhere, begins the record anew
-//! behind its number.
-//! T2 The numbers ascend.
-//! T3 T1 alone makes a check right: for a number below `from` there is no record, and the caller searches the view. So the beginning of the record, and
-//! all that is dropped from it, only change the cost of a check.
+//! T1 Every operation with a sequence number above `from`, up to the last number that was assigned, is in the record. A write adds its operations
+//! with the write lock held, in the step that assigns their numbers; nothing can fail after that. An ingest, whose keys are not listed, restarts the
+//! record after its number.
+//! T2 The sequence numbers of the operations ascend.
+//! T3 T1 alone makes a check correct: for a number below `from` there is no record, and the caller searches the view. So the start of the record, and
+//! everything that is dropped from it, only affect the cost of a check.
 //!
-//! The first transaction of a database begins the record: until then, a write pays for one branch. It drops what is visible when no transaction
-//! is open, as far as the writer has seen; chunk by chunk, what is older than the oldest snapshot; and its oldest part at a limit of memory.
+//! The first transaction of a database begins the record: until then, a write pays for one branch. Operations are dropped if no transaction is open
+//! (those that the writer has seen to be visible); chunk by chunk, if they are older than the oldest snapshot; and oldest first, at a memory limit.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +19,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::types::{BatchOp, SeqNo, Slice, WriteBatch};
 
-/// The number of operations that are dropped, and shared with a check, together.
+/// The number of operations in a chunk; chunks are dropped, and shared with checks, as a whole.
 const CHUNK: usize = 1024;
-/// The fraction of all memory after which a chunk of long keys is complete.
+/// A chunk with long keys is complete when it reaches this fraction of the memory limit.
 const CHUNKS: usize = 16;
 
-/// An operation: of a key, or of the keys from `key` on and before `end`, which is empty if there is no end.
+/// An operation on a key, or on the keys from `key` up to `end`, exclusive; an empty `end` means no end.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentWrite {
     pub(crate) seqno: SeqNo,
@@ -44,7 +44,7 @@ impl RecentWrite {
         }
     }
 
-    /// The memory that it takes, in bytes.
+    /// The memory of the operation, in bytes.
     fn memory(&self) -> usize {
         let outside = |bytes: &Slice| if Slice::is_inline(bytes.len()) { 0 } else { bytes.len() };
         size_of::<RecentWrite>() + outside(&self.key) + self.end.as_ref().map_or(0, outside)
@@ -54,9 +54,9 @@ impl RecentWrite {
 /// The record: part of the state that the write lock guards.
 #[derive(Debug)]
 pub(crate) struct RecentWrites {
-    /// T1.
+    /// See T1.
     from: SeqNo,
-    /// Oldest first; none is empty.
+    /// Chunks, oldest first; none is empty.
     chunks: VecDeque<Arc<Vec<RecentWrite>>>,
     /// The newest operations.
     last: Vec<RecentWrite>,
@@ -67,13 +67,13 @@ pub(crate) struct RecentWrites {
 }
 
 impl RecentWrites {
-    /// An empty record behind the last number that was assigned.
+    /// An empty record that starts after the last sequence number that was assigned.
     pub(crate) fn new(last_seqno: SeqNo, max_bytes: usize) -> RecentWrites {
         let (chunks, last) = (VecDeque::new(), Vec::new());
         RecentWrites { from: last_seqno, chunks, last, bytes: 0, last_bytes: 0, max_bytes }
     }
 
-    /// Begins anew behind `seqno`.
+    /// Restarts the record after `seqno`.
     pub(crate) fn restart(&mut self, seqno: SeqNo) {
         *self = RecentWrites::new(seqno, self.max_bytes);
     }
@@ -107,7 +107,7 @@ impl RecentWrites {
         }
     }
 
-    /// Whether the last chunk is complete: a moment to drop others.
+    /// Whether the last chunk is complete; then other chunks can be dropped.
     pub(crate) fn begins_chunk(&self) -> bool {
         self.last.is_empty() && !self.chunks.is_empty()
     }
@@ -119,7 +119,7 @@ impl RecentWrites {
         true
     }
 
-    /// The operations with numbers above `since`, if the record reaches back to it. O(chunks, and the operations in the newest).
+    /// The operations with numbers above `since`, if the record goes back that far. O(chunks, and the operations in the newest).
     pub(crate) fn newer_than(&self, since: SeqNo) -> Option<NewerWrites> {
         if since < self.from {
             return None;
@@ -133,17 +133,17 @@ impl RecentWrites {
     }
 }
 
-/// The need of open transactions for the record.
+/// Whether open transactions need the record.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     /// The number of open transactions. Relaxed: see T3.
     open: AtomicUsize,
-    /// Done once there was a transaction, and the record with it.
+    /// Set when the first transaction creates the record.
     begun: OnceLock<()>,
 }
 
 impl Recording {
-    /// Another transaction, for which `begin` makes the record if it is the first.
+    /// Counts another transaction; the first one calls `begin` to create the record.
     pub(crate) fn add(&self, begin: impl FnOnce()) {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.begun.get_or_init(begin);
@@ -159,11 +159,11 @@ impl Recording {
     }
 }
 
-/// The operations above a number, to be looked at without the lock.
+/// The operations above a number, to be read without the lock.
 #[derive(Debug)]
 pub(crate) struct NewerWrites {
     chunks: Vec<Arc<Vec<RecentWrite>>>,
-    /// The number of the first operations that are left out.
+    /// The number of leading operations that are skipped.
     skipped: usize,
 }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_record_has_all_newer_operations_or_says_that_it_does_not_reach_back() {
-        // Catches an operation that is lost where a chunk ends or begins, or is dropped while the record still answers for it.
+        // Catches an operation that is lost where a chunk ends or begins, or is dropped while the record still claims to go back that far.
         for max_bytes in [2_000, 300_000, 3_000_000] {
             let mut random = Random(max_bytes as u64);
             let (mut record, mut all, mut dropped) = (RecentWrites::new(7, max_bytes), Vec::<Op>::new(), 7);

@@ -1,5 +1,5 @@
-//! The registry of sequence numbers, with their instants, and of views that readers hold for longer than a call, and since when. Compactions must keep
-//! the numbers readable; views keep the files that they are made of.
+//! The registry of the snapshots (their sequence numbers and instants) and views that readers hold for longer than a call, each with its start time.
+//! Compactions must keep the versions at these sequence numbers; views keep the files that they contain.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::types::{Millis, SeqNo};
 
-/// The live snapshots, and since when each snapshot and each view has been held.
+/// The live snapshots, and the start time of each held snapshot and view.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotRegistry(Mutex<LiveReaders>);
 
@@ -21,11 +21,11 @@ struct LiveReaders {
     free: Vec<usize>,
 }
 
-/// The live snapshots at one number.
+/// The live snapshots at one sequence number.
 #[derive(Debug)]
 struct LiveSnapshots {
     count: usize,
-    /// The instant of the first of them. Numbers and instants both rise from one registration to the next.
+    /// The instant of the first of these snapshots. Sequence numbers and instants both rise from one registration to the next.
     instant: Millis,
 }
 
@@ -45,23 +45,23 @@ impl LiveReaders {
     }
 }
 
-/// A live snapshot, until [`SnapshotRegistry::release`].
+/// Identifies a live snapshot, until [`SnapshotRegistry::release`].
 #[derive(Debug)]
 pub(crate) struct SnapshotId {
     pub(crate) seqno: SeqNo,
-    /// The instant by which entries have expired for it.
+    /// The instant at which the snapshot judges expiry.
     pub(crate) instant: Millis,
     slot: usize,
 }
 
-/// A held view, until [`SnapshotRegistry::release_view`].
+/// Identifies a held view, until [`SnapshotRegistry::release_view`].
 #[derive(Debug)]
 pub(crate) struct ViewId(usize);
 
 impl SnapshotRegistry {
-    /// Registers a snapshot at the number that `visible` returns, and at the instant that `now` returns after it. Both run under the registry's
-    /// lock. So a snapshot is either in the result of [`SnapshotRegistry::live`], or registered after it, at a number that is at least as new as
-    /// everything visible then (rule 16), and at no earlier instant (K3 of the clock).
+    /// Registers a snapshot at the number that `visible` returns, and at the instant that `now` returns afterwards. Both run under the registry's
+    /// lock. So a snapshot is either in the result of [`SnapshotRegistry::live`], or is registered later, at a number no smaller than the one visible
+    /// then (rule 16), and at no earlier instant (K3 of the clock).
     pub(crate) fn register(&self, visible: impl FnOnce() -> SeqNo, now: impl FnOnce() -> Millis) -> SnapshotId {
         let mut held = self.lock();
         let (seqno, instant) = (visible(), now());
@@ -88,7 +88,7 @@ impl SnapshotRegistry {
         self.lock().end(view.0);
     }
 
-    /// The sequence numbers of the live snapshots, ascending, and their instants. One instant more is that of all later readers: the result of
+    /// The sequence numbers of the live snapshots, ascending, and their instants. One more instant follows for all later readers: the result of
     /// `now`, which runs under the registry's lock.
     pub(crate) fn live(&self, now: impl FnOnce() -> Millis) -> (Vec<SeqNo>, Vec<Millis>) {
         let held = self.lock();
@@ -101,13 +101,13 @@ impl SnapshotRegistry {
         self.lock().snapshots.first_key_value().map(|(seqno, _)| *seqno)
     }
 
-    /// The instant by which entries have expired for every reader.
+    /// The earliest instant of any reader: entries that have expired at it have expired for every reader.
     pub(crate) fn oldest_instant(&self, now: impl FnOnce() -> Millis) -> Millis {
         let held = self.lock();
         held.snapshots.first_key_value().map_or_else(now, |(_, oldest)| oldest.instant)
     }
 
-    /// The time for which the oldest snapshot or view has been held. O(maximum number held at once).
+    /// The time since the oldest snapshot or view was registered. O(maximum number held at once).
     pub(crate) fn oldest_age(&self) -> Option<Duration> {
         self.oldest().map(|begun| begun.elapsed())
     }
@@ -117,7 +117,7 @@ impl SnapshotRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveReaders> {
-        // The maps are consistent between any two statements: a panic elsewhere under the lock cannot have torn them.
+        // The maps are consistent after every statement: a panic of another thread under the lock cannot have left them half changed.
         lock(&self.0)
     }
 }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_number_is_live_until_its_last_snapshot_goes() {
-        // Catches a set instead of a count, where dropping one of two equal snapshots would unprotect the other.
+        // Catches a set instead of a count: dropping one of two equal snapshots would then unprotect the other.
         let registry = SnapshotRegistry::default();
         let live = || registry.live(|| 90).0;
         let [first, other, second] = [7, 3, 7].map(|seqno| registry.register(|| seqno, || 0));
@@ -143,14 +143,14 @@ mod tests {
 
     #[test]
     fn an_instant_is_live_until_the_last_snapshot_of_its_number_goes() {
-        // Catches an entry that expires for a snapshot while that lives, and one that never does although no older reader is left.
+        // Catches an entry that expires for a snapshot during its lifetime, and one that never expires although no older reader is left.
         let registry = SnapshotRegistry::default();
         let oldest = || registry.oldest_instant(|| 90);
         let [first, second, third] = [(3, 50), (3, 60), (7, 70)].map(|(seqno, at)| registry.register(|| seqno, || at));
         assert_eq!((first.instant, second.instant, third.instant), (50, 60, 70));
         assert_eq!((registry.live(|| 90), oldest()), ((vec![3, 7], vec![50, 70, 90]), 50));
         registry.release(&first);
-        // Later than is needed, never earlier.
+        // The instant may be earlier than necessary, but never later.
         assert_eq!(oldest(), 50);
         registry.release(&second);
         assert_eq!((registry.live(|| 90), oldest()), ((vec![7], vec![70, 90]), 70));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_age_is_that_of_the_oldest_of_all() {
-        // Catches an age that ends with the wrong one, or that forgets the views.
+        // Catches an age that ends with the wrong snapshot, or that ignores the views.
         let registry = SnapshotRegistry::default();
         assert_eq!(registry.oldest_age(), None);
         let before = Instant::now();

@@ -1,13 +1,13 @@
 //! The core of an open database: the state shared by handles, snapshots, iterators and workers.
 //!
-//! Lock order: that of drops (`keyspaces.rs`), `manifest`, the reserve's file, then `state`, then `spare`; the snapshot registry, the names of
+//! Lock order: the lock of drops (`keyspaces.rs`), `manifest`, the reserve's file, then `state`, then `spare`. The snapshot registry, the names of
 //! keyspaces and the locks of a log and of the dead ranges come last. `state` is the write lock. It guards the places in the log, the sequence
-//! numbers and the publishing of views. No thread waits for the device while holding it, with two exceptions: a write that finds no space cuts the
-//! log (`wal/writer.rs`, W4), and the condition of a write may, at its last try, read a table (`transaction/commit.rs`). Both condition variables
-//! belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
+//! numbers and the publication of views. No thread waits for the device while holding the write lock, with two exceptions: a write that finds no
+//! space cuts the log (`wal/writer.rs`, W4), and the last attempt of a conditional write may read a table to check its condition
+//! (`transaction/commit.rs`). Both condition variables belong to it: `work` wakes the workers, `room` wakes all threads that wait for the workers.
 //!
-//! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened
-//! read-only is in that state from the start, and has no workers.
+//! Failure (rule 7) is final: the first error is kept, and every later write gets `ReadOnly` with it. A database that was opened read-only counts as
+//! failed from the start, and has no workers.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,14 +38,14 @@ use crate::memtables::MemtableFactory;
 use crate::types::{KeyspaceRef, SeqNo};
 use crate::wal;
 
-/// The reason for refusing writes to a database that was opened read-only.
+/// The reason for rejecting writes to a database that was opened read-only.
 pub(crate) const OPENED_READ_ONLY: &str = "it was opened read-only";
 
-/// The phase in the life of an open database. It only moves forward.
+/// The phase of an open database. It only moves forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Open,
-    /// No handle may write or read any more; workers still flush.
+    /// Handles may no longer read or write; workers still flush.
     Closing,
     Stopped,
 }
@@ -53,17 +53,17 @@ pub(crate) enum Phase {
 /// The state that the write lock guards.
 pub(crate) struct State {
     pub(crate) logs: Logs,
-    /// The last sequence number that was assigned. Writes under way have numbers up to it that are not visible yet.
+    /// The last sequence number that was assigned. Concurrent writes may have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
-    /// The newest writes, for commits of transactions; none before the first transaction.
+    /// The newest writes, for commits of transactions; `None` before the first transaction.
     pub(crate) recent: Option<RecentWrites>,
     pub(crate) tickets: Tickets,
     pub(crate) active: ActiveMemtable,
     pub(crate) cover: Cover,
-    /// The tables on level 0 of the present view.
+    /// The number of tables on level 0 of the present view.
     pub(crate) level_0_tables: usize,
     pub(crate) phase: Phase,
-    /// A bulk load is in progress: all writers wait.
+    /// Whether an ingest is in progress; then all writers wait.
     pub(crate) is_ingesting: bool,
     pub(crate) flushing: Flushing,
     pub(crate) compacting: Compacting,
@@ -75,32 +75,32 @@ pub(crate) struct State {
 pub(crate) struct Tickets {
     /// The ticket of the next write.
     pub(crate) next: u64,
-    /// Tickets below this one had slots at the last check.
+    /// Tickets below this one had free slots at the last check.
     pub(crate) with_slots: u64,
 }
 
-/// How full the active memtable is.
+/// The fill of the active memtable.
 #[derive(Default)]
 pub(crate) struct ActiveMemtable {
-    /// An upper estimate of its memory in bytes, once all writes are applied.
+    /// An upper estimate of the memtable's memory in bytes after all started writes.
     pub(crate) estimate: usize,
-    /// A write after which the estimate is no more than this is ready to begin, as far as memory and the reserve are concerned.
+    /// A write may begin without checks of memory and the reserve if the estimate with it is at most this.
     pub(crate) ready_upto: usize,
-    /// It accepts no further write, because it is reserved for one large batch.
+    /// Whether the memtable accepts no further write, because it is reserved for one large batch.
     pub(crate) is_full: bool,
 }
 
-/// The flush under way, and those that failed for lack of space or of file handles.
+/// The running flush, and those that failed for lack of space or of file handles.
 #[derive(Default)]
 pub(crate) struct Flushing {
-    /// True from before the table is begun until its log is gone.
+    /// True from before the table is begun until its log is removed.
     pub(crate) is_running: bool,
     pub(crate) failures: u64,
-    /// The error of the last flush, until one succeeds.
+    /// The error of the last failed flush, until one succeeds.
     pub(crate) error: Option<Error>,
 }
 
-/// The compactions under way, and those that failed.
+/// The running compactions, and those that failed.
 #[derive(Default)]
 pub(crate) struct Compacting {
     pub(crate) in_progress: InProgress,
@@ -108,7 +108,7 @@ pub(crate) struct Compacting {
     pub(crate) ranges_waiting: usize,
     /// The error of the last compaction, if it failed.
     pub(crate) error: Option<Error>,
-    /// The error of the last compaction of level 0, until one succeeds.
+    /// The error of the last failed compaction of level 0, until one succeeds.
     pub(crate) level_0_error: Option<Error>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct Compacting {
 pub(crate) struct Core {
     pub(crate) store: TableStore,
     pub(crate) view: ArcSwap<View>,
-    /// Lets readers see writes in the order of their numbers.
+    /// Makes writes visible to readers in the order of their sequence numbers.
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
     pub(crate) clock: Clock,
@@ -126,7 +126,7 @@ pub(crate) struct Core {
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
     state: Mutex<State>,
-    /// The file that the next log will have, if there is one. `recycle` alone locks it.
+    /// The file that the next log will reuse, if there is one. Locked only by `recycle`.
     pub(crate) spare: Mutex<SpareFile>,
     pub(crate) reserve: Reserve,
     /// The number of writers that wait for the write lock.
@@ -136,15 +136,15 @@ pub(crate) struct Core {
     log_sync: LogSync,
     failure: Failure,
     closed: AtomicBool,
-    /// Ends a running copy of tables.
+    /// Set to cancel a running flush or compaction.
     pub(crate) cancel: AtomicBool,
-    /// The lock on the directory. The last field: when it is dropped, nothing reads the files any more (rule 13).
+    /// The lock on the directory. The last field: when it is dropped, no thread reads the files any more (rule 13).
     _lock: DirectoryLock,
 }
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not its contents, which are the database.
+        // Leaves out the contents, which are the whole database.
         f.debug_struct("Core").field("dir", &self.store.dir).field("visible", &self.visible()).finish_non_exhaustive()
     }
 }
@@ -156,7 +156,7 @@ pub(crate) struct Opened {
     pub(crate) log: wal::Writer,
     pub(crate) last_seqno: SeqNo,
     pub(crate) manifest: Manifest,
-    /// The length of the reserve, and the part of it that is not for memtables.
+    /// The length of the reserve, and the part of its required size that is not for memtables.
     pub(crate) reserve: (u64, u64),
 }
 
@@ -205,7 +205,7 @@ impl Core {
         core
     }
 
-    /// The expiry of an entry that is inserted into `keyspace` now, without one of its own.
+    /// The expiry of an entry that is inserted into `keyspace` now without an explicit expiry.
     #[inline]
     pub(crate) fn default_expiry(&self, keyspace: &KeyspaceRef) -> Option<SystemTime> {
         keyspace.expire_after().map(|lifetime| self.clock.end_of(lifetime))
@@ -215,7 +215,7 @@ impl Core {
         &self.store.dir
     }
 
-    /// Takes the write lock. A panic under it has made the engine read-only ([`fail_on_unwind`]), so poisoning adds no information.
+    /// Takes the write lock. A panic of its holder has made the engine read-only ([`fail_on_unwind`]), so poisoning adds no information.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -229,10 +229,10 @@ impl Core {
         }
     }
 
-    /// Like [`Core::lock`], for a write: counted while it waits.
+    /// Like [`Core::lock`], for a write, which is counted while it waits.
     pub(crate) fn lock_for_write(&self) -> MutexGuard<'_, State> {
         self.try_lock().unwrap_or_else(|| {
-            // Relaxed: a number for metrics; the lock orders everything else.
+            // Relaxed: the count is only for metrics; the lock orders everything else.
             self.waiting_writers.fetch_add(1, Ordering::Relaxed);
             let state = self.lock();
             self.waiting_writers.fetch_sub(1, Ordering::Relaxed);
@@ -244,17 +244,17 @@ impl Core {
         self.waiting_writers.load(Ordering::Relaxed)
     }
 
-    /// The newest sequence number that readers may see. Pin a view first (rule 16): in the other order a compaction could
-    /// drop, between the two, the version that this number sees.
+    /// The newest sequence number that readers may see. Callers pin a view first (rule 16): in the other order, a compaction in between could drop
+    /// the version that is visible at this number.
     pub(crate) fn visible(&self) -> SeqNo {
         self.publication.visible()
     }
 
-    /// Waits until `seqno`, which was assigned, is visible: until all writes up to it are in their logs and memtables. Their threads do not need
-    /// the write lock for that, so the holder of the lock may wait here.
+    /// Waits until `seqno`, which was assigned, is visible: until all writes up to it are in their logs and memtables. Their threads do not need the
+    /// write lock to complete, so the holder of the lock may wait here.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]: one of those threads has failed.
+    /// [`Error::ReadOnly`] if one of those threads has failed.
     #[inline]
     pub(crate) fn wait_visible(&self, seqno: SeqNo) -> Result<()> {
         match self.publication.wait(seqno, || self.failure.has_occurred()) {
@@ -265,7 +265,7 @@ impl Core {
 
     /// Fails once the database was closed.
     pub(crate) fn check_open(&self) -> Result<()> {
-        // Acquire, so that a thread that was notified of the close by other means cannot miss it.
+        // Acquire, so that a thread that was informed of the close by other means sees it here.
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
@@ -280,7 +280,7 @@ impl Core {
         self.failure.is_forked()
     }
 
-    /// Refuses every write from the start: the database was opened read-only.
+    /// Rejects every write from the start: the database was opened read-only.
     pub(crate) fn refuse_writes(&self) {
         self.failure.set(&Error::ReadOnly { cause: OPENED_READ_ONLY.to_owned() });
     }
@@ -292,13 +292,13 @@ impl Core {
         self.check_usable()
     }
 
-    /// Turns the engine read-only for ever, unless it is already, and wakes all waiters, so that they see it.
+    /// Makes the engine read-only for ever, unless it already is, and wakes all waiting threads, so that they notice it.
     pub(crate) fn fail(&self, error: &Error) {
         self.record_failure(error);
-        // The holder of the write lock may be waiting for the write of this thread.
+        // The holder of the write lock may be waiting for the write of this thread to complete.
         self.publication.wake_all();
-        // Waiters check for a failure under the lock before they wait. Taking the lock here once means that each waiter has either seen the failure
-        // or is already waiting, and so is woken.
+        // Waiting threads check for a failure under the lock before they wait. Taking the lock once here ensures that each of them has either seen
+        // the failure or already waits, and so is woken.
         drop(self.lock());
         self.wake_all();
     }
@@ -337,12 +337,12 @@ impl Core {
         before
     }
 
-    /// Whether another frozen memtable may wait for its flush.
+    /// Whether the queue of frozen memtables has room for another one.
     pub(crate) fn queue_has_room(&self) -> bool {
         self.view.load().frozen.len() < self.store.options.immutable_memtables
     }
 
-    /// Whether level 0 may get another table. It always may for removals on a full disk, which may help its compactions.
+    /// Whether level 0 may get another table. While space is short it always may, because the removals in that table may help compactions.
     pub(crate) fn level_0_has_room(&self) -> bool {
         self.reserve.has_removals.load(Ordering::Relaxed)
             || self.view.load().version.runs(0).len() < self.store.options.stop_tables()
@@ -353,7 +353,7 @@ impl Core {
         self.level_0_has_room() && self.queue_has_room()
     }
 
-    /// Makes the log durable up to `end` and all earlier logs whole (rule 5, which [`wal::Segment::sync`] keeps).
+    /// Makes the log durable up to `end`, and all earlier logs completely (rule 5, which [`wal::Segment::sync`] ensures).
     pub(crate) fn sync_log(&self, log: &wal::Segment, end: u64) -> Result<()> {
         let is_synced = || log.synced() >= end;
         if is_synced() { Ok(()) } else { self.log_sync.in_turn(is_synced, || self.sync_whole(log)) }
@@ -369,18 +369,18 @@ impl Core {
         self.sync_whole(&log)
     }
 
-    /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but the logs before it may. So this does not take the
-    /// shortcut of [`sync_log`](Self::sync_log), which needs a frame's end. A failure ends writing, and so does a sync that unwinds: its effect is
-    /// unknown, and the next sync would not report it (rule 7).
+    /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but earlier logs may need one. So this does not use the
+    /// shortcut of [`sync_log`](Self::sync_log), which needs the end of a frame. A failure ends writing, and so does a panic during the sync: its
+    /// effect is unknown, and the next sync would not report it (rule 7).
     pub(crate) fn sync_whole(&self, log: &wal::Segment) -> Result<()> {
-        // After a failed sync of any log nothing is acknowledged as synced, even if another sync would succeed: that sync would not cover pages
+        // After a failed sync of any log, no write is acknowledged as synced, even if another sync would succeed: that sync would not cover pages
         // that the kernel has dropped (rule 7).
         self.check_usable()?;
         fail_on_unwind(self, || log.sync()).inspect_err(|error| self.fail(error))
     }
 }
 
-/// Runs `step`, and makes the engine read-only if it unwinds: the state after the panic is unknown.
+/// Runs `step`, and makes the engine read-only if it panics: the state after the panic is unknown.
 pub(crate) fn fail_on_unwind<T>(core: &Core, step: impl FnOnce() -> T) -> T {
     on_unwind(step, || core.fail(&Error::ReadOnly { cause: "a thread panicked while it wrote".to_owned() }))
 }

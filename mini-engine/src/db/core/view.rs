@@ -16,34 +16,34 @@ use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
 use crate::types::SeqNo;
 use crate::wal;
 
-/// A memtable that takes no more writes and waits for its flush.
+/// A frozen memtable, which waits for its flush.
 #[derive(Clone)]
 pub(crate) struct FlushableMemtable {
     pub(crate) memtable: LoggedMemtable,
-    /// The last sequence number before the next memtable's first.
+    /// The last sequence number before the first one of the next memtable.
     pub(crate) last_seqno: SeqNo,
 }
 
-/// One state of the database. Everything in it is shared, so that a copy is cheap.
+/// One state of the database. All parts are shared, so that a copy is cheap.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) active: LoggedMemtable,
-    /// All entries of the active memtable have greater sequence numbers: a read at this number or an earlier one need not search it. No entry of a
-    /// frozen memtable or a table has a greater one.
+    /// All entries of the active memtable have greater sequence numbers than this: a read at this number or a smaller one need not search that
+    /// memtable. No entry of a frozen memtable or a table has a greater number.
     pub(crate) before_active: SeqNo,
     pub(crate) log: Arc<wal::Segment>,
-    /// Newest first. Each holds older writes than the one before it, and newer ones than every table.
+    /// Newest first. Each memtable holds older writes than the one before it, and newer writes than all tables.
     pub(crate) frozen: Vec<FlushableMemtable>,
     pub(crate) version: Arc<Version>,
-    /// The version's runs, opened, in its order: newest first.
+    /// The opened runs of the version, in its order: newest first.
     pub(crate) runs: Arc<[OpenRun]>,
     pub(crate) scans: Arc<ScanCount>,
-    /// The bytes that were read and written up to this view.
+    /// The bytes that compactions read and wrote up to this view.
     pub(crate) stats: CompactionStats,
 }
 
 impl View {
-    /// The view after the active memtable was frozen and `fresh` took its place.
+    /// The view that results when the active memtable is frozen and `fresh` takes its place.
     pub(crate) fn rotated(&self, fresh: LoggedMemtable, log: Arc<wal::Segment>, last_seqno: SeqNo) -> View {
         let mut next = View { log, before_active: last_seqno, ..self.clone() };
         let memtable = std::mem::replace(&mut next.active, fresh);
@@ -51,8 +51,8 @@ impl View {
         next
     }
 
-    /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are the same in both are shared. O(runs² + tables of the
-    /// others).
+    /// The runs of `version`, whose tables are those of this view and `outputs`. Runs that are unchanged from this view are shared with it. O(runs² +
+    /// tables of the changed runs).
     pub(crate) fn runs_of(&self, version: &Version, outputs: &[Arc<Table>]) -> Arc<[OpenRun]> {
         let old = || self.version.all_runs().map(|(_, run)| run).zip(self.runs.iter());
         let new = || version.all_runs().map(|(_, run)| run);
@@ -63,7 +63,7 @@ impl View {
         new().map(|run| shared(run).unwrap_or_else(|| open_run(run, &known))).collect()
     }
 
-    /// The inputs of a plan that was made on this view or an earlier one and can begin now. O(log tables) plus the tables that the plan spans.
+    /// The inputs of a plan that was made for this view or an earlier one and can begin now. O(log tables) plus the tables that the plan spans.
     pub(crate) fn inputs_of(&self, plan: &Plan) -> Vec<OpenRun> {
         let of_run = |input: &Input| {
             let mut runs = self.version.all_runs().zip(self.runs.iter());
@@ -79,15 +79,15 @@ impl View {
         self.runs.iter().flat_map(OpenRun::tables)
     }
 
-    /// The oldest frozen memtable, the next to be flushed, and the log that replay starts from after its flush.
+    /// The oldest frozen memtable, which is flushed next, and the log from which replay starts after its flush.
     pub(crate) fn oldest_frozen(&self) -> Option<(&FlushableMemtable, u64)> {
         let (oldest, newer) = self.frozen.split_last()?;
         let next = newer.last().map_or(&self.active, |frozen| &frozen.memtable);
         Some((oldest, next.log))
     }
 
-    /// Iterators over every source that may have entries between `lower` and `upper`, newest source first, and the range tombstones that hide
-    /// entries at `seqno`. Nothing is read before they are positioned. Entries that become visible after this call may be missing.
+    /// Iterators over all sources that may have entries between `lower` and `upper`, newest source first, and the range tombstones that hide entries
+    /// at `seqno`. The iterators read nothing before they are positioned. Entries that become visible after this call may be missing.
     pub(crate) fn sources(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, seqno: SeqNo) -> (Vec<Source>, Hidden) {
         let mut sources = Vec::with_capacity(1 + self.frozen.len() + self.runs.len());
         let mut hidden = Hidden::new(seqno);
@@ -111,7 +111,7 @@ impl View {
         std::iter::once(&self.active).chain(frozen.map(|frozen| &frozen.memtable))
     }
 
-    /// The runs whose tables may have versions newer than `since`: none, unless a flush or a load came after it.
+    /// The runs whose tables may have versions newer than `since`: none, unless a flush or an ingest happened after it.
     pub(crate) fn runs_since(&self, since: SeqNo) -> impl Iterator<Item = &OpenRun> {
         self.runs.iter().filter(move |_| since < self.before_active)
     }
@@ -132,7 +132,7 @@ pub(crate) enum Source {
 
 impl_entry_iter!(Source { Memtable, Run });
 
-/// The runs of `version`; `known` has all of its tables.
+/// The runs of `version`; `known` contains all of its tables.
 pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a Arc<Table>>) -> Arc<[OpenRun]> {
     let known: HashMap<u64, &Arc<Table>> = known.map(|table| (table.number(), table)).collect();
     version.all_runs().map(|(_, run)| open_run(run, &known)).collect()
@@ -140,7 +140,7 @@ pub(crate) fn open_runs<'a>(version: &Version, known: impl Iterator<Item = &'a A
 
 fn open_run(run: &Run, known: &HashMap<u64, &Arc<Table>>) -> OpenRun {
     let open = |meta: &TableMeta| {
-        // An edit adds only its outputs; otherwise the version would name a table that is not open.
+        // An edit adds only its outputs; otherwise the version would refer to a table that is not open.
         let table = known.get(&meta.number).expect("a version names tables that were made or found");
         RunTable::new(table, meta)
     };

@@ -1,7 +1,7 @@
 //! Ordered reads that lend keys and values: [`Cursor`].
 //!
-//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, even if the snapshot that it was
-//! made from is dropped. It may outlive every handle; the directory stays locked until the cursor is dropped.
+//! A cursor reads one pinned view at one sequence number, whatever is written, flushed or compacted meanwhile, even if the snapshot that created it
+//! is dropped. It may outlive every handle; the directory stays locked until the cursor is dropped.
 
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 use crate::iter::{Direction, MergeIter, VisibleIter};
 use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, place_after, system_time};
 
-/// The numbers of keys without a value in a row, the first and the last one, after which a scan looks for more of them among the dead ranges.
+/// After this many consecutive keys without a value, a scan searches the dead ranges for more: at first the lower number, at most the upper.
 const PAUSES: RangeInclusive<u32> = 16..=1024;
 
-/// A position in the sorted entries of one moment. Lends key and value, so that a scan allocates nothing for an entry.
+/// A position in the sorted entries of one moment. It lends key and value, so that a scan allocates no memory for an entry.
 ///
-/// It keeps the memtables and table files of the moment when it was made, including those that compactions have replaced since: they take memory
-/// and space as long as it lives. For a long scan, use a [`Snapshot`](crate::Snapshot), and take a new cursor from it now and then.
+/// The cursor holds the memtables and table files of the moment when it was created, including those that compactions have replaced since: they take
+/// memory and space as long as the cursor exists. For a long scan, use a [`Snapshot`](crate::Snapshot), and create a new cursor from it now and then.
 ///
-/// A new cursor is at no entry: seek first. After an error it is at no entry either, and may seek again.
+/// A new cursor has no position: seek first. After an error it has no position either, and may seek again.
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -40,21 +40,21 @@ const PAUSES: RangeInclusive<u32> = 16..=1024;
 /// # }
 /// ```
 pub struct Cursor {
-    /// Made by the first seek. Declared before `scan`, so that the open tables are dropped before the lock on the directory.
+    /// Created by the first seek. Declared before `scan`, so that the open tables are dropped before the lock on the directory.
     entries: Option<Entries>,
-    /// That of the keyspace.
+    /// The prefix of the keyspace.
     prefix: KeyPrefix,
-    /// Of stored keys.
+    /// The range of stored keys.
     range: OwnedBounds,
-    /// Whether there are quarantined tables, which no move may pass.
+    /// Whether there are quarantined tables, which no move may step over.
     is_guarded: bool,
-    /// Whether it merges several runs.
+    /// Whether the cursor merges several runs.
     merges_runs: bool,
     scan: Result<Arc<Scan>>,
 }
 
 impl Cursor {
-    /// A cursor over the part of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, every seek
+    /// A cursor over the entries of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, every seek
     /// returns it.
     pub(crate) fn new(scan: Result<Arc<Scan>>, prefix: KeyPrefix, range: OwnedBounds) -> Cursor {
         let is_guarded = scan.as_ref().is_ok_and(|scan| scan.is_guarded());
@@ -89,12 +89,12 @@ impl Cursor {
         self.entries.as_ref().map_or(&[], VisibleIter::value)
     }
 
-    /// The time from which on the current entry's key is absent; `None` if it does not expire, or if there is no entry.
+    /// The time at which the current entry expires; `None` if it does not, or if there is no entry.
     pub fn expiry(&self) -> Option<SystemTime> {
         self.entries.as_ref().and_then(VisibleIter::expiry).map(system_time)
     }
 
-    /// Goes to the first entry. O(sources * log n).
+    /// Moves to the first entry. O(sources * log n).
     ///
     /// # Errors
     /// The errors of reading tables: [`Error::Io`], [`Error::Corruption`]; [`Error::Closed`] if the database was
@@ -103,21 +103,19 @@ impl Cursor {
         self.go(Direction::Forward, &Start::Bound, VisibleIter::seek_to_first)
     }
 
-    /// Goes to the last entry. O(sources * log n). Errors as of [`Cursor::seek_to_first`].
+    /// Moves to the last entry. O(sources * log n). Errors are those of [`Cursor::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.go(Direction::Backward, &Start::Bound, VisibleIter::seek_to_last)
     }
 
-    /// Goes to the first entry whose key is at or after `key`. O(sources * log n). Errors as of
-    /// [`Cursor::seek_to_first`].
+    /// Moves to the first entry whose key is at or after `key`. O(sources * log n). Errors are those of [`Cursor::seek_to_first`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let prefix = self.prefix;
         prefix
             .with_stored(key.as_ref(), |key| self.go(Direction::Forward, &Start::Key(key), |entries| entries.seek(key)))
     }
 
-    /// Goes to the last entry whose key is at or before `key`. O(sources * log n). Errors as of
-    /// [`Cursor::seek_to_first`].
+    /// Moves to the last entry whose key is at or before `key`. O(sources * log n). Errors are those of [`Cursor::seek_to_first`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let prefix = self.prefix;
         prefix.with_stored(key.as_ref(), |key| {
@@ -125,20 +123,21 @@ impl Cursor {
         })
     }
 
-    /// Goes to the next entry. From the last entry, or without one, the cursor becomes invalid. Errors as of [`Cursor::seek_to_first`].
+    /// Moves to the next entry. From the last entry, or without a position, the cursor becomes invalid. Errors are those of
+    /// [`Cursor::seek_to_first`].
     #[inline]
     pub fn advance(&mut self) -> Result<()> {
         if self.next_in_batch() { Ok(()) } else { self.go(Direction::Forward, &Start::Here, VisibleIter::next) }
     }
 
-    /// Goes to the previous entry. From the first entry, or without one, the cursor becomes invalid. Errors as of
+    /// Moves to the previous entry. From the first entry, or without a position, the cursor becomes invalid. Errors are those of
     /// [`Cursor::seek_to_first`].
     #[inline]
     pub fn retreat(&mut self) -> Result<()> {
         if self.prev_in_batch() { Ok(()) } else { self.go(Direction::Backward, &Start::Here, VisibleIter::prev) }
     }
 
-    /// Goes to the next entry, if it is in the batch that was read. Otherwise does nothing.
+    /// Moves to the next entry, if that is in the batch that was read. Otherwise does nothing.
     #[inline]
     pub(super) fn next_in_batch(&mut self) -> bool {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::next_in_batch)
@@ -150,13 +149,13 @@ impl Cursor {
         !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::prev_in_batch)
     }
 
-    /// The current entry, if it was read with others and is short.
+    /// The current entry, if it is short and comes from a batch.
     #[inline(always)]
     pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
         self.entries.as_ref()?.short_entry(&self.prefix)
     }
 
-    /// The value of the current entry, shared with its cached block where that is possible.
+    /// The value of the current entry, shared with its cached block if possible.
     pub(crate) fn value_slice(&self) -> Slice {
         self.entries.as_ref().map_or_else(Slice::default, VisibleIter::value_slice)
     }
@@ -181,12 +180,12 @@ impl Cursor {
         if entries.paused_at().is_some() { self.pass_dead(direction) } else { Ok(()) }
     }
 
-    /// Goes on where keys without a value were passed and more of them may follow (`core/dead_ranges.rs`).
+    /// Continues a move that has stepped over keys without a value, of which more may follow (`core/dead_ranges.rs`).
     #[cold]
     fn pass_dead(&mut self, direction: Direction) -> Result<()> {
         let (Some(entries), Ok(scan)) = (&mut self.entries, &self.scan) else { return Ok(()) };
         let mut pause = *PAUSES.start();
-        // The place from which on keys were passed, and their number.
+        // The position from which on keys were stepped over, and the number of these keys.
         let mut passed: Option<(Slice, u64)> = None;
         while let Some(key) = entries.paused_at() {
             let here = match direction {
@@ -212,7 +211,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Makes a move, which fails if it passes over keys that a quarantined table may hold.
+    /// Makes a move, which fails if it steps over keys that a quarantined table may hold.
     #[cold]
     fn go_guarded(
         &mut self,
@@ -270,9 +269,9 @@ fn open(scan: &Scan, range: &OwnedBounds) -> (Entries, usize) {
     let (sources, hidden) = scan.view.sources(range.start(), range.end(), scan.seqno);
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, mut upper) = range.clone();
-    // A keyspace is made before the first write of its keys.
+    // A keyspace is created before the first write of its keys.
     if KeyPrefix::is_default_end(&upper) && !scan.core.store.keyspaces.load().is_used() {
-        // A bound costs a comparison for each step.
+        // A bound would cost a comparison for each step.
         upper = Bound::Unbounded;
     }
     let entries = VisibleIter::new(MergeIter::new(sources), scan.seqno, lower, upper);
@@ -282,13 +281,13 @@ fn open(scan: &Scan, range: &OwnedBounds) -> (Entries, usize) {
 
 type Entries = VisibleIter<Source>;
 
-/// The start of a move.
+/// The starting point of a move.
 #[derive(Debug)]
 enum Start<'a> {
-    /// At the end of the range: the first entry for a move forward, the last for a move backward.
+    /// The end of the range: the move goes forward to the first entry, or backward to the last.
     Bound,
     Key(&'a [u8]),
-    /// At the cursor's position.
+    /// The cursor's position.
     Here,
 }
 

@@ -1,4 +1,4 @@
-//! Point reads: pin a view, then search its sources from new to old. No lock is taken.
+//! Point reads: pin a view, then search its sources from new to old. Reads take no lock.
 
 use super::point_read::{PointRead, view_first};
 use super::quarantine::check_key;
@@ -32,16 +32,16 @@ impl PointRead<'_> {
         newest(self, key, |_, at| ((), at), |_, at| ((), at))
     }
 
-    /// Whether there is one: like [`get`](Self::get), but no value is copied.
+    /// Whether the key has a value: like [`get`](Self::get), but no value is copied.
     pub(crate) fn contains(self, key: &[u8]) -> Result<bool> {
         Ok(newest(self, key, |_, _| (), |_, _| ())?.is_some())
     }
 }
 
-/// The newest value, converted by `copy` if it is in a memtable, and by `share` if it is in a table. Both also get the instant at which it expires.
+/// The newest value, converted by `copy` from a memtable, and by `share` from a table. Both closures also get the instant at which the value expires.
 ///
 /// Sources are searched from new to old and the first one that has the key decides: every version of a key in a source is newer than its versions in
-/// later sources (V4 of the version). An error of a table ends the read: continuing could return an older version, or a removed one (rule 9).
+/// later sources (V4 of the version). An error of a table ends the read, which could otherwise return an older version, or a removed one (rule 9).
 #[inline(always)]
 fn newest<T>(
     read: PointRead<'_>,
@@ -59,7 +59,7 @@ fn newest<T>(
     newest_flushed(read, key, copy, share)
 }
 
-/// The rest of [`newest`], after the active memtable: those that wait for their flush, then the tables.
+/// The rest of [`newest`], after the active memtable: the frozen memtables, then the tables.
 #[inline(never)]
 fn newest_flushed<T>(
     read: PointRead<'_>,

@@ -1,7 +1,7 @@
 //! Point reads of many keys: from one view, source by source instead of key by key.
 //!
-//! Keys are sorted once. Each source is then searched for all keys that no newer source has. So the searches of a memtable run side by side, a
-//! table's filter is probed for many keys at once, and a block that holds several of them is looked up once.
+//! Keys are sorted once. Each source is then searched for all keys that were in no newer source. So the searches of a memtable overlap, a table's
+//! filter is probed for many keys at once, and a block that holds several of the keys is looked up once.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::table::OpenRun;
 use crate::types::{Kind, Slice, shown_slice};
 
-/// `Some(result)`, with the result of `get`, if the search reached the key; `None` if it ended before.
+/// `Some(result)`, with the result of `get`, if the search reached the key; `None` if the search ended before that.
 pub(crate) type Lookup = Option<Option<Slice>>;
 
 impl PointRead<'_> {
@@ -19,11 +19,11 @@ impl PointRead<'_> {
         Ok(self.get_many_up_to(None, keys)?.into_iter().map(Option::flatten).collect())
     }
 
-    /// Like [`get_many`](Self::get_many), until the values found have `soft_limit` bytes together. Sources are searched, and fail, in the same way as
-    /// for a single key.
+    /// Like [`get_many`](Self::get_many), but the search ends when the values found have `soft_limit` bytes together. Sources are searched, and fail,
+    /// as for a single key.
     pub(crate) fn get_many_up_to(self, soft_limit: Option<usize>, keys: &[&[u8]]) -> Result<Vec<Lookup>> {
         let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
-        // One instant for all.
+        // All keys are read at one instant.
         let read = PointRead { instant: Some(self.now()), ..self };
         match self.quarantined.is_empty() {
             true => {
@@ -32,11 +32,11 @@ impl PointRead<'_> {
                 self.core.store.counters.gets.add(gets as u64);
                 searched?;
             }
-            // Here each key must be checked against the quarantined tables.
+            // With quarantined tables, each key must be checked against them.
             false => get_singly(read, keys, &mut values)?,
         }
         if !values.is_full {
-            // Keys that no source has are absent.
+            // Keys that are in no source are absent.
             values.lookups.iter_mut().for_each(|lookup| *lookup = Some(lookup.take().flatten()));
         }
         Ok(values.lookups)
@@ -77,7 +77,7 @@ fn search_sources(read: PointRead<'_>, mut pending: PendingKeys<'_>, values: &mu
     Ok(())
 }
 
-/// Searches `run` for the keys, from one table that may hold any of them to the next.
+/// Searches `run` for the keys, going from one table that may hold any of them to the next.
 fn search_run(read: PointRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, values: &mut Values) -> Result<()> {
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
@@ -96,23 +96,23 @@ fn search_run(read: PointRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>,
                 break;
             }
         }
-        // This is past the table's last key, and so past the key that led to it.
+        // `to` is past the table's last key, and so past the key that selected the table.
         next = to;
     }
     Ok(())
 }
 
-/// The values so far, in the order of the caller's keys.
+/// The values found so far, in the order of the caller's keys.
 struct Values {
     lookups: Vec<Lookup>,
     bytes: usize,
     soft_limit: Option<usize>,
-    /// The values have reached the limit: the search is over.
+    /// Whether the values have reached the limit; then the search ends.
     is_full: bool,
 }
 
 impl Values {
-    /// The caller's key `at` has this value, or is known to have none. Returns whether to continue.
+    /// Records the value of the caller's key `at`, or that it has none. Returns whether to continue.
     fn add(&mut self, at: usize, value: Option<Slice>) -> ControlFlow<()> {
         self.bytes = self.bytes.saturating_add(value.as_ref().map_or(0, |value| value.len()));
         self.lookups[at] = Some(value);
@@ -124,14 +124,14 @@ impl Values {
     }
 }
 
-/// The keys that no source so far has, ascending: parallel lists, as the filters and memtables take them.
+/// The keys that were in no source so far, ascending: parallel lists, as the filters and memtables need them.
 struct PendingKeys<'a> {
     keys: Vec<&'a [u8]>,
     /// The hash of each key; empty until the tables are searched.
     hashes: Vec<u64>,
     /// The position of each key in the caller's list.
     positions: Vec<usize>,
-    /// The keys that were found since the lists were last compacted.
+    /// Marks the keys that were found since the lists were last compacted.
     found: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Ordered reads that yield owned keys and values: [`Iter`], two cursors that walk towards each other.
+//! Ordered reads that yield owned keys and values: [`Iter`], two cursors that move towards each other.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,10 +8,10 @@ use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::types::{KeyPrefix, OwnedBounds, Slice};
 
-/// The entries of a range in key order, from both ends: yields `Result<(key, value)>`.
+/// The entries of a range in key order, from both ends: it yields `Result<(key, value)>`.
 ///
-/// It keeps memtables and files as a [`Cursor`] does, until it reaches its end. From then on it holds nothing, yields nothing, and
-/// [`seek`](Iter::seek) cannot move it. A [`Cursor`] can still move.
+/// The iterator holds memtables and files like a [`Cursor`], until it reaches its end. From then on it holds nothing and yields nothing, and
+/// [`seek`](Iter::seek) does not move it. A [`Cursor`] can still be moved at its end.
 ///
 /// The two ends never cross: an entry is yielded once. After an error, which is yielded, the iterator is at its end.
 ///
@@ -40,9 +40,9 @@ pub struct Iter {
 #[derive(Debug)]
 struct Walk {
     front: End,
-    /// Made by the first step of the back: most scans move in one direction.
+    /// Created by the first step of the back end: most scans move in one direction.
     back: Option<End>,
-    /// The target of the last seek of the front: until the front has yielded, the back yields nothing below it.
+    /// The target of the last seek of the front end: until the front has yielded an entry, the back yields none below the target.
     sought: Option<Slice>,
     error: Option<Error>,
     scratch: Vec<u8>,
@@ -57,10 +57,10 @@ struct End {
     state: EndState,
 }
 
-/// The position of the cursor of an end.
+/// The position of one end's cursor.
 #[derive(Debug, PartialEq, Eq)]
 enum EndState {
-    /// Nowhere yet.
+    /// No position yet.
     Start,
     /// On the entry to yield next.
     Next,
@@ -76,7 +76,7 @@ impl End {
         End { cursor, state: EndState::Start }
     }
 
-    /// The entry, to which the last step has led within a batch. To be inlined, as [`Batch::short_entry`](crate::iter::Batch::short_entry) is.
+    /// The entry to which the last step has moved within a batch. Meant to be inlined, like [`Batch::short_entry`](crate::iter::Batch::short_entry).
     #[inline(always)]
     fn entry_in_batch(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         match self.cursor.short_entry() {
@@ -85,7 +85,7 @@ impl End {
         }
     }
 
-    /// The entry. At most one allocation, unless key and value are both long and from a memtable.
+    /// The current entry. Makes at most one allocation, unless key and value are both long and from a memtable.
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
         if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
@@ -99,23 +99,23 @@ impl End {
 }
 
 impl Iter {
-    /// The entries of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, only that is yielded.
+    /// The entries of `scan` whose stored keys are in `range`, all in the keyspace of `prefix`. If `scan` is an error, the iterator yields only that.
     pub(crate) fn new(scan: Result<Arc<Scan>>, prefix: KeyPrefix, range: OwnedBounds) -> Iter {
         let front = End::new(Cursor::new(scan, prefix, range));
         let walk = Walk { front, back: None, sought: None, error: None, scratch: Vec::new() };
         Iter { walk: Some(walk) }
     }
 
-    /// Moves the front to the first entry of the range whose key is at or after `key`, forwards or backwards: `next` yields it, unless the back has
-    /// already yielded it. The back end keeps its position, and stops there. If the move fails, `next` or `next_back` yields the error next. An
-    /// iterator that has yielded `None` stays at its end.
+    /// Moves the front end, forwards or backwards, to the first entry of the range whose key is at or after `key`: `next` yields that entry, unless
+    /// the back end has already yielded it. The back end keeps its position, and stops at `key`. If the move fails, the next call of `next` or
+    /// `next_back` yields the error. An iterator that has yielded `None` stays at its end.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         if let Some(walk) = &mut self.walk {
             walk.seek(key.as_ref());
         }
     }
 
-    /// Like `next`, with the time from which on the key is absent, if there is one.
+    /// Like `next`, with the time at which the entry expires, if it does.
     pub fn next_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
         let entry = self.next()?;
         let expiry = self.walk.as_ref().and_then(|walk| walk.front.cursor.expiry());
@@ -129,7 +129,7 @@ impl Iter {
         Some(entry.map(|(key, value)| (key, value, expiry)))
     }
 
-    /// Yields what `step` returns, and ends after an error and at the end.
+    /// Yields the result of `step`; the iterator ends after an error and at the end.
     fn yield_from(&mut self, step: fn(&mut Walk) -> Stepped) -> Option<Result<(Slice, Slice)>> {
         let walk = self.walk.as_mut()?;
         let entry = match walk.error.take() {
@@ -158,7 +158,7 @@ impl Walk {
             EndState::Yielded => cursor.advance()?,
         }
         self.front.state = EndState::Yielded;
-        // The back, which is at the last key that it has yielded.
+        // The back end is at the last key that it has yielded.
         let is_met = self.back.as_ref().is_some_and(|back| cursor.key() >= back.cursor.key());
         if !cursor.valid() || is_met {
             return Ok(None);
@@ -191,7 +191,7 @@ impl Iterator for Iter {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        // The other end and the target of a seek cannot be in the way of such a step.
+        // With no other end and no seek target, nothing can limit such a step.
         if let Some(Walk { front: front @ End { state: EndState::Yielded, .. }, back: None, scratch, .. }) =
             &mut self.walk
             && front.cursor.next_in_batch()

@@ -1,13 +1,13 @@
-//! Versions that are newer than a sequence number, of the keys and ranges that a transaction has read at this number.
+//! Finds versions that are newer than a sequence number, of the keys and ranges that a transaction has read at this number.
 //!
 //! Every version counts: values, tombstones, and range tombstones, which are versions of all keys that they cover. As long as the number is
-//! registered, none is missed (P1): among the versions of a key that are newer, flushes and compactions keep the newest, also if it is a tombstone.
-//! A range tombstone may lose those parts where there was never a key to remove, which change no read.
+//! registered, no change is missed (P1): of the newer versions of a key, flushes and compactions keep at least the newest, also if it is a tombstone.
+//! A range tombstone may be cut where no key was ever stored, which changes no read.
 //!
-//! Only sources that are newer than the number are searched. Without a flush since, that is the active memtable alone.
+//! Only sources that are newer than the number are searched. Without a flush since then, that is only the active memtable.
 //!
 //! Versions that are not visible yet count as well. So a caller that loads the visible number before it pins the view misses nothing up to that
-//! number. This is the reverse of rule 16: there, a version that is too new is in the way, and here one that is missing.
+//! number. This is the reverse of rule 16: there a read must not lack an older version, and here it must not lack a newer one.
 
 use std::ops::Bound;
 
@@ -19,7 +19,7 @@ use crate::iter::EntryIter;
 use crate::metrics::Counter;
 use crate::types::{KeyBounds, MAX_SEQNO, OwnedBounds, RangeTombstone, SeqNo, Slice, is_below, overlaps};
 
-/// The number of a version of `key` that is newer than `since`, if `view` has one.
+/// The sequence number of a version of `key` newer than `since`, if `view` has one.
 pub(crate) fn newer_version(view: &View, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
     let in_memory = view.memtables_since(since).filter_map(|memtable| memtable.newest(key));
     if let Some(seqno) = in_memory.max().filter(|seqno| *seqno > since) {
@@ -34,8 +34,8 @@ pub(crate) fn newer_version(view: &View, key: &[u8], since: SeqNo) -> Result<Opt
     Ok(None)
 }
 
-/// A version newer than `since` of a key within `bounds`: the key, or the first key of a removed range that lies within, and the number. Walks over
-/// the entries of the range, which `passed` counts.
+/// A version newer than `since` of a key within `bounds`: returns the key, or the first key of a removed range that is within the bounds, and the
+/// number. Walks over the entries of the range, and counts them in `passed`.
 pub(crate) fn newer_within(
     view: &View,
     bounds: &OwnedBounds,
@@ -61,7 +61,7 @@ pub(crate) fn newer_within(
     Ok(None)
 }
 
-/// The removed range of a source, or the first of its entries within `bounds` that is newer than `since`.
+/// A removed range of the source, or the first of its entries within `bounds` that is newer than `since`.
 fn first_newer(
     mut entries: impl EntryIter,
     removed: Option<RangeTombstone>,

@@ -1,9 +1,9 @@
 //! Quarantined tables, which make reads fail (rule 10, [`RecoveryMode::Quarantine`](crate::RecoveryMode::Quarantine)).
 //!
-//! Recovery could not read such a table, and continued without it. The table is no longer on any level, but the version remembers it. Its
-//! contents are unknown, so a read must not show older versions of its keys, nor keys that it may have removed. Sequence numbers decide: a version
-//! newer than everything in the table is right, wherever it is now. All other reads of keys in the table's range fail, and so do scans that pass
-//! over a part of the range, until the owner drops the table and so accepts the loss of its writes.
+//! Recovery could not read such a table, and continued without it. The table is no longer on any level, but the version still lists it. Its contents
+//! are unknown, so a read must not return older versions of its keys, nor keys that it may have removed. Sequence numbers decide: a version newer
+//! than all entries of the table is right, wherever it is now. All other reads of keys in the table's range fail, and so do scans over a part of the
+//! range, until the user drops the table and so accepts the loss of its writes.
 
 use std::path::PathBuf;
 
@@ -16,20 +16,20 @@ use crate::manifest::ASIDE;
 use crate::table::{self, TableMeta};
 use crate::types::{OwnedBounds, SeqNo, ShownKey, Slice};
 
-/// A table that recovery gave up for now.
+/// A table that recovery could not read and has set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuarantinedTable {
-    /// Its number, by which [`Db::drop_quarantined`](crate::Db::drop_quarantined) drops it.
+    /// The number of the table, by which [`Db::drop_quarantined`](crate::Db::drop_quarantined) drops it.
     pub number: u64,
-    /// The present path of its file, unless it was missing.
+    /// The present path of the table's file, unless the file was missing.
     pub file: PathBuf,
-    /// The first key that it held, as it is stored: with the prefix of its keyspace.
+    /// The smallest stored key of the table, including the prefix of its keyspace.
     pub smallest: Slice,
-    /// The last key that it held, as it is stored.
+    /// The largest stored key of the table.
     pub largest: Slice,
-    /// Entries in its file, versions and tombstones, which are lost with it. If a compaction has already taken a part of the table, the entries of
-    /// that part are counted too.
+    /// The number of entries in the file, versions and tombstones, which are lost with it. If a compaction has already consumed a part of the table,
+    /// the entries of that part are counted too.
     pub entries: u64,
 }
 
@@ -80,7 +80,7 @@ fn check_quarantined(read: PointRead<'_>, key: &[u8], found: Option<SeqNo>) -> R
     quarantined.iter().find(hides).map_or(Ok(()), |table| Err(quarantined_error(core, table)))
 }
 
-/// Fails if a quarantined table may hold a key that lies in both ranges and that the scan sees.
+/// Fails if a quarantined table may hold a key that lies in both ranges and that the scan could see.
 pub(super) fn check_range(scan: &Scan, ranges: [&OwnedBounds; 2]) -> Result<()> {
     let hides = |table: &&TableMeta| {
         table.min_seqno <= scan.seqno && ranges.into_iter().all(|range| overlaps_bounds(table, range))

@@ -13,20 +13,20 @@ use crate::types::{KeyBounds, KeyspaceRef, Millis, SeqNo, Slice, prefix_bounds, 
 
 /// The database as it was when the snapshot was taken. Owned and cheap to clone; may be sent to other threads.
 ///
-/// It also sees the time at which it was taken: an entry that expires later does not expire for it.
+/// The snapshot also keeps the time at which it was taken: an entry that expires later does not expire for the snapshot.
 ///
-/// While it lives, flushes and compactions keep the versions that it sees, even if they were overwritten since: they take space. It keeps no old
-/// file. The directory stays locked. It can still be read after the last handle was dropped or closed. A snapshot taken from a closed handle
-/// returns [`Error::Closed`] from every read.
+/// As long as it exists, flushes and compactions keep the versions that it sees, even if they were overwritten since, so these take space. It holds
+/// no old file. The directory stays locked while it exists. It can still be read after the last handle was dropped or closed. A snapshot taken from a
+/// closed handle returns [`Error::Closed`] from every read.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The error of a snapshot that could not be taken.
+    /// An error if the snapshot could not be taken.
     registered: Result<Arc<Registered>>,
     seqno: SeqNo,
     keyspace: KeyspaceRef,
 }
 
-/// The registered number of a snapshot, its only resource (P1 of `scan.rs`). Keeps the directory's lock.
+/// The registered number of a snapshot, which is its only resource (P1 of `scan.rs`). It also keeps the directory locked.
 struct Registered {
     id: SnapshotId,
     shared: Arc<SharedReads>,
@@ -49,7 +49,8 @@ impl Snapshot {
     /// Registers the number that is visible now, to read `keyspace` at it.
     pub(crate) fn now(core: &Arc<Core>, keyspace: KeyspaceRef) -> Snapshot {
         let registered = core.check_open().map(|()| {
-            // Read before the number is registered. Otherwise a table that reads at the number must not pass could be dropped in between.
+            // The quarantined tables are read before the number is registered. Otherwise a table could be dropped in between, although reads at the
+            // number must not ignore it.
             let shared = SharedReads::new(core.view.load().version.quarantined().to_vec());
             let id = core.snapshots.register(|| core.visible(), || core.clock.now());
             Arc::new(Registered { id, shared, core: core.clone() })
@@ -58,7 +59,7 @@ impl Snapshot {
         Snapshot { registered, seqno, keyspace }
     }
 
-    /// The same moment in another keyspace, of the database with this core.
+    /// The same moment in another keyspace, which belongs to the database of `core`.
     pub(crate) fn of_keyspace(&self, core: &Arc<Core>, keyspace: &KeyspaceRef) -> Snapshot {
         let registered = self.registered.clone().and_then(|registered| match Arc::ptr_eq(&registered.core, core) {
             true => Ok(registered),
@@ -67,17 +68,17 @@ impl Snapshot {
         Snapshot { registered, seqno: self.seqno, keyspace: keyspace.clone() }
     }
 
-    /// Fails if it could not be taken.
+    /// Fails if the snapshot could not be taken.
     pub(crate) fn check(&self) -> Result<()> {
         self.registered().map(drop)
     }
 
-    /// The instant that its reads see; 0 if no entry of the database expires (K2 of the clock), or if it could not be taken.
+    /// The instant of the snapshot's reads; 0 if no entry of the database expires (K2 of the clock), or if the snapshot could not be taken.
     pub(crate) fn instant(&self) -> Millis {
         self.registered.as_ref().map_or(0, |registered| registered.id.instant)
     }
 
-    /// Reads the current view at its number, in `keyspace` instead of its own.
+    /// Reads the current view at the snapshot's number, in `keyspace` instead of its own.
     pub(crate) fn read_in<T>(
         &self,
         keyspace: &KeyspaceRef,
@@ -90,7 +91,7 @@ impl Snapshot {
         read(PointRead { core, view: &view, seqno, instant, quarantined: &shared.quarantined })
     }
 
-    /// Pins the current view, for a scan at its number, of `keyspace` instead of its own.
+    /// Pins the current view, for a scan at the snapshot's number, in `keyspace` instead of its own.
     pub(crate) fn scan_in(&self, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
         let Registered { id, shared, core } = &**self.registered()?;
         Scan::at(core, keyspace, id, shared)
@@ -116,20 +117,19 @@ impl Snapshot {
     /// The value of `key`. O(log n) in memtables and a block read in each table whose filter does not rule the key out.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; never an older value instead.
+    /// [`Error::Io`] and [`Error::Corruption`] if a table that was searched cannot be read; an older value is never returned instead.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.read_key(key.as_ref(), |read, key| read.get(key))
     }
 
-    /// The value of `key`, and the time from which on the key is absent for others; see
-    /// [`Keyspace::get_with_expiry`](crate::Keyspace::get_with_expiry).
+    /// The value of `key`, and the time at which it expires for later readers; see [`Keyspace::get_with_expiry`](crate::Keyspace::get_with_expiry).
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Slice, Option<SystemTime>)>> {
         let found = self.read_key(key.as_ref(), |read, key| read.get_with_expiry(key))?;
         Ok(found.map(|(value, at)| (value, at.map(system_time))))
     }
 
-    /// The values of `keys`, in their order: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).
-    /// Errors as of [`Snapshot::get`], if any key has one.
+    /// The values of `keys`, in the order of `keys`: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many). Errors are
+    /// those of [`Snapshot::get`], if the read of any key fails.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         self.keyspace.prefix.with_all_stored(keys, |keys| self.read(|read| read.get_many(keys)))
     }
@@ -145,17 +145,17 @@ impl Snapshot {
         self.keyspace.prefix.with_all_stored(keys, read_all)
     }
 
-    /// Whether `key` has a value, which is not copied. Errors as of [`Snapshot::get`].
+    /// Whether `key` has a value; the value is not copied. Errors are those of [`Snapshot::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.read_key(key.as_ref(), |read, key| read.contains(key))
     }
 
-    /// The entry with the smallest key. Errors as of [`Snapshot::get`].
+    /// The entry with the smallest key. Errors are those of [`Snapshot::get`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next().transpose()
     }
 
-    /// The entry with the largest key. Errors as of [`Snapshot::get`].
+    /// The entry with the largest key. Errors are those of [`Snapshot::get`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next_back().transpose()
     }

@@ -1,7 +1,7 @@
-//! Sets files aside, and bounds the number of useless ones: otherwise a process that is often killed would fill the disk with them.
+//! Sets files aside, and limits the number of useless ones: otherwise a process that is often killed would fill the disk with them.
 //!
-//! Torn tails without a whole batch are removed, and tables without a whole footer, which were never finished, the oldest first: nothing in them
-//! can be read back. All others stay until somebody removes them. This happens at the end of an open; if a crash interrupts it, the next open
+//! Torn tails without a whole batch, and tables without a whole footer, which were never finished, are removed, the oldest first: nothing in them can
+//! be recovered. All other files stay until a user removes them. This happens at the end of an open; if a crash interrupts it, the next open
 //! continues.
 
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use crate::manifest::{ASIDE, FileKind, TAIL_ASIDE, Version};
 use crate::table::{self, Table};
 use crate::wal;
 
-/// The number of torn tails that are kept, and of tables, whatever their contents.
+/// The number of torn tails that are kept, and of tables, including those with contents.
 const KEPT: usize = 16;
 
-/// Renames the files of these names, so that no later open takes them for files of the database or for orphans, and makes that durable.
+/// Renames the files `names`, so that no later open treats them as files of the database or as orphans, and makes that durable.
 pub(super) fn set_aside(store: &TableStore, names: Vec<String>, report: &mut RecoveryReport) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -30,8 +30,8 @@ pub(super) fn set_aside(store: &TableStore, names: Vec<String>, report: &mut Rec
     store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
 }
 
-/// Removes the oldest torn tails that hold no whole batch, down to [`KEPT`] in all, and likewise the oldest tables that were never finished. The
-/// tail that was kept by this open stays.
+/// Removes the oldest torn tails without a whole batch until at most [`KEPT`] torn tails are left, and likewise the oldest tables that were never
+/// finished. The tail that this open has set aside stays.
 pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut RecoveryReport) -> Result<()> {
     if let Some(torn) = report.torn.as_ref().and_then(|torn| torn.kept.as_ref()) {
         // A file that cannot be read is kept too.
@@ -51,7 +51,7 @@ pub(super) fn bound_aside(store: &TableStore, version: &Version, report: &mut Re
     Ok(())
 }
 
-/// Removes the oldest files with these names for which `is_empty` holds, down to [`KEPT`] such names in all. Returns the removed ones.
+/// Removes the oldest of the files `names` for which `is_empty` holds, until at most [`KEPT`] files are left. Returns the removed files.
 fn bound(
     store: &TableStore,
     name: impl Fn(u64) -> String,

@@ -1,30 +1,30 @@
-//! Opens a directory: locks it, loads or creates the manifest, replays the logs, and leaves nothing half done.
+//! Opens a directory: locks it, loads or creates the manifest, replays the logs, and completes all interrupted work.
 //!
-//! Order, and the effect of a crash after each step on the next open:
+//! The steps, and the effect of a crash after each one on the next open:
 //! 1. the directory is created if necessary, and the lock is taken; nothing is changed before that.
-//! 2. manifest and tables are read. Any damage ends here, with nothing changed.
-//! 3. a torn tail is copied aside, cut off and synced, logs behind it are renamed, the names are synced (rules 2, 3). A crash: the next open finds
-//!    the same history, which stops at the same place, without a tail.
-//! 4. the replayed writes are in tables, synced (rules 4, 7). A crash: they are orphans, and replay makes them again. After a torn manifest, some
-//!    older tables are not named by it. Those that hold more than was recovered are suspects: they are renamed, and the names synced (rule 10). A
-//!    crash: the manifest is torn as before, and the next open finds the same state; of the tables made here, only unfinished ones count as
-//!    suspects.
-//! 5. a new log is created and synced, its name not yet. A crash: it has no frame, so it adds nothing to the history and is replayed as an empty log.
-//! 6. a new manifest is written and synced; the names of log and manifest are synced together; then the manifest is made current. It names the
-//!    tables of step 4 and says that replay starts from the log of step 5. A crash before the pointer is durable: the old manifest and all old logs
-//!    are in force. A later crash: the old logs are obsolete.
-//! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10); if there are many useless files aside, the oldest
-//!    are removed too (`aside.rs`).
+//! 2. manifest and tables are read. If there is damage, the open ends here, with nothing changed.
+//! 3. a torn tail is copied to a file that is set aside, cut off and synced, logs after it are renamed, and the names are synced (rules 2, 3). A
+//!    crash: the next open replays the same history, which ends at the same place, without a tail.
+//! 4. the replayed writes are in tables, which are synced (rules 4, 7). A crash: these tables are orphans, and replay writes them again. After a torn
+//!    manifest, some older tables are not in the manifest. Those that hold more than was recovered are suspects: they are renamed, and the names
+//!    synced (rule 10). A crash: the manifest is still torn, and the next open finds the same state; of the tables written here, only unfinished ones
+//!    count as suspects.
+//! 5. a new log is created and synced, its name not yet. A crash: it has no frame, so it is replayed as an empty log.
+//! 6. a new manifest is written and synced; the names of log and manifest are synced together; then `CURRENT` is set to the manifest. The manifest
+//!    refers to the tables of step 4, and its log number is that of the log of step 5. After a crash before `CURRENT` is durable, the old manifest
+//!    and all old logs are used. After a later crash the old logs are obsolete.
+//! 7. orphans and obsolete logs are removed, since nothing can refer to them any more (rule 10). If many useless files were set aside, the oldest are
+//!    removed too (`aside.rs`).
 //!
-//! Where there is no space for all this, the open begins anew without the reserve (`core/reserve.rs`), with the lock held. If that is too little,
-//! because a crash has left files while the database was tight, it begins once more and removes first what step 7 would remove last; but no table after
-//! a tear, since it may be the only file that holds something. Each attempt removes its own files; what it has set aside stays so, and is in
-//! the report. After step 7 the reserve is made as large as it must be, if there is space.
+//! If there is not enough space for these steps, the open starts again without the reserve (`core/reserve.rs`), with the lock held. If the space
+//! still does not suffice, because a crash has left files while the database was tight, the open starts once more and first removes the files that
+//! step 7 would remove last. It removes no table after a torn manifest, since that may be the only file with some of the data. Each attempt removes
+//! its own files; the files that it has set aside stay so, and are in the report. After step 7 the reserve gets its required size, if there is space.
 //!
-//! Nothing is acknowledged before step 6 is done, so the new log never matters before the manifest names it.
+//! No write is acknowledged before step 6 is done, so the new log has no contents before the manifest refers to it.
 //!
-//! A read-only open takes the lock that readers share, does step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so a
-//! crash has no effect.
+//! A read-only open takes the lock that readers share, executes step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so
+//! a crash has no effect.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -51,13 +51,13 @@ use crate::options::{Compaction, Options, RecoveryMode};
 use crate::table::Table;
 use crate::wal;
 
-/// More file numbers than can be used between two edits of the manifest, since each takes one attempt to write a file.
+/// More file numbers than can be used between two edits of the manifest, since each number stands for an attempt to write a file.
 const MAX_UNRECORDED: u64 = 1 << 32;
 
 /// Opens the database in `dir`, creating it if the options allow.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<(Core, RecoveryReport)> {
     options.validate()?;
-    // Before anything else.
+    // The path is made absolute before any other step.
     let dir = &absolute(dir)?;
     let (lock, fs) = lock_directory(&fs, dir, &options)?;
     let (read_only, mut report) = (options.read_only, RecoveryReport::default());
@@ -83,14 +83,14 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     Ok((core, report))
 }
 
-/// When the files that nothing refers to are removed: once the open has succeeded, unless there is no space for it.
+/// The time at which unreferenced files are removed: when the open has succeeded, or before it if space is lacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Orphans {
     Last,
     First,
 }
 
-/// One attempt to open the database. The report keeps what an earlier attempt has set aside.
+/// One attempt to open the database. The report still contains the files that an earlier attempt has set aside.
 fn recover(
     fs: Arc<dyn FileSystem>,
     dir: &Path,
@@ -113,7 +113,7 @@ fn recover(
             loaded.state
         }
         None if read_only => {
-            // It was removed since the directory was locked. Continuing would create a database.
+            // The database was removed after the directory was locked. If the open continued, it would create a new database.
             return Err(Error::not_a_database(dir, format!("expected {CURRENT}, found no such file")));
         }
         None => {
@@ -122,7 +122,7 @@ fn recover(
         }
     };
     check_numbers(dir, &state, &names)?;
-    // The policy of the last open, unless the caller wants another.
+    // The policy of the last open, unless the caller sets another.
     let policy = options.compaction.or_else(|| state.policy.and_then(Compaction::from_id)).unwrap_or_default();
     let store = table_store(fs, dir, options.compaction(policy), &state, &names);
     let OpenedTables { state, tables, suspects } = open_tables(&store, forget_removed(state, &names), &names, report)?;
@@ -130,7 +130,7 @@ fn recover(
     if let Some(current) = current.filter(|_| orphans == Orphans::First) {
         let named = state.version.named_numbers();
         let kept = if is_whole { named } else { names.iter().filter_map(FileKind::table).collect() };
-        // A killed process may have left a manifest, or its name, that a power cut would take back (rule 6).
+        // A killed process may have left a manifest, or its name, that is not synced and that a power failure could remove (rule 6).
         sync_manifest(&store, current)?;
         remove_orphans(&store, &kept, (state.log_number, current), report)?;
     }
@@ -162,7 +162,7 @@ fn recover(
     }
 }
 
-/// Makes the manifest `current`, and that it is the current one, durable.
+/// Makes manifest `current`, and the pointer to it, durable.
 fn sync_manifest(store: &TableStore, current: u64) -> Result<()> {
     for name in [&*manifest_name(current), CURRENT] {
         let path = store.dir.join(name);
@@ -177,7 +177,7 @@ fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<FileKind>> {
 }
 
 /// A number that the counter cannot have reached does not belong to the database. If the counter continued above it, the numbers could run out, and
-/// nothing could be written any more.
+/// no file could be created any more.
 fn check_numbers(dir: &Path, state: &ManifestState, names: &[FileKind]) -> Result<()> {
     let limit = state.next_file_number.saturating_add(MAX_UNRECORDED);
     match names.iter().filter_map(|kind| kind.number()).find(|&number| number > limit) {
@@ -199,7 +199,7 @@ fn table_store(
     state: &ManifestState,
     names: &[FileKind],
 ) -> TableStore {
-    // Also above all numbers in the directory: a file whose edit was never written has a number too.
+    // The counter also passes all numbers in the directory: a file whose edit was never written has a number too.
     let used = names.iter().filter_map(|kind| kind.number()).max().unwrap_or(0);
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number.max(used + 1)));
     let store = TableStore::new(fs, dir, options, numbers);
@@ -207,7 +207,7 @@ fn table_store(
     store
 }
 
-/// The numbers of the logs that no table holds, ascending. The oldest must be there (rule 10): its name was synced before the manifest was made
+/// The numbers of the logs that are not in tables, ascending. The oldest must exist (rule 10): its name was synced before the manifest became
 /// current.
 fn logs_to_replay(
     store: &TableStore,
@@ -227,8 +227,8 @@ fn logs_to_replay(
     if logs.first() != Some(&state.log_number) {
         let path = store.dir.join(wal::file_name(state.log_number));
         let missing = Error::corruption(&path, 0, "expected the log that the manifest names, found no such file");
-        // If the manifest may have lost its end, that is why the log is missing: it was replaced by a table that the manifest no longer knows. The
-        // keys in such a table are unknown.
+        // If the end of the manifest may be lost, this explains the missing log: a table has replaced it, and the edit for that table is lost. The
+        // keys of such a table are unknown.
         let named = state.version.named_numbers();
         let all_are_named = names.iter().filter_map(FileKind::table).all(|number| named.contains(&number));
         let manifest_is_whole = !report.manifest_tail_dropped && all_are_named;
@@ -241,8 +241,8 @@ fn logs_to_replay(
     Ok(logs)
 }
 
-/// Steps 5 and 6. `current` is the number of the manifest in force. Until the new manifest is current, nothing refers to the files that recovery
-/// has made. After an error they are removed; otherwise each attempt to open a database on a full disk would take more space.
+/// Steps 5 and 6. `current` is the number of the manifest that is current before. Until the new manifest is current, no manifest refers to the files
+/// that recovery has written. After an error these files are removed; otherwise each attempt to open a database on a full disk would take more space.
 fn begin(
     store: TableStore,
     state: ManifestState,
@@ -265,7 +265,7 @@ fn begin(
     Ok(Opened { store, view, log, last_seqno, manifest, reserve: (0, 0) })
 }
 
-/// Step 6: writes the version with the replayed tables to a new manifest that starts replay from the new `log`, and makes it current.
+/// Step 6: writes the version with the replayed tables to a new manifest whose log number is that of the new `log`, and makes the manifest current.
 fn make_current(
     store: &TableStore,
     state: ManifestState,
@@ -285,7 +285,7 @@ fn make_current(
     tables.extend(replayed.tables);
     let runs = open_runs(&version, tables.iter());
     let stats = state.stats.plus(&replayed.stats);
-    // This can fail without a trace, so it comes before the steps that leave one.
+    // This can fail without leaving any file, so it comes before the steps that leave one.
     let number = log.segment().number();
     let active = LoggedMemtable::new(store.options.memtable_kind, number, store.options.memtable_bytes)?;
     let log = log.segment().clone();
@@ -298,8 +298,8 @@ fn make_current(
     Ok((manifest, view))
 }
 
-/// Step 7. A file that neither the version nor the manifest in force names is left from an interrupted step, or obsolete. `named` are the tables of
-/// the version, and replay begins at `log`.
+/// Step 7. A file that neither the version nor the current manifest refers to was left by an interrupted step, or is obsolete. `named` are the tables
+/// of the version; replay begins at `log`.
 fn remove_orphans(
     store: &TableStore,
     named: &HashSet<u64>,

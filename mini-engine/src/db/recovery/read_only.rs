@@ -1,12 +1,11 @@
 //! Opens a database read-only: makes a view of the existing files, and writes nothing to disk.
 //!
-//! Manifest and tables are read as by any open, and the logs are replayed by the same rules. The replayed writes stay in frozen memtables, and
-//! there is no worker to flush them. A torn tail, orphans and suspects stay where they are, for an open that may write. The log and the manifest of
-//! the core refuse every write, and so does the core before them
-//! ([`Core::refuse_writes`](crate::db::core::Core::refuse_writes)).
+//! Manifest and tables are read as by any open, and the logs are replayed by the same rules. The replayed writes stay in frozen memtables, and there
+//! is no worker to flush them. A torn tail, orphans and suspects stay in place for an open that may write. The log and the manifest of the core
+//! reject every write, and so does the core itself ([`Core::refuse_writes`](crate::db::core::Core::refuse_writes)).
 //!
-//! The shared lock keeps writers out, so no file can change meanwhile. A directory without the lock file is a copy of another one, or on a
-//! read-only mount. Then there is no lock, and a program that writes there meanwhile makes reads fail.
+//! The shared lock keeps writers out, so no file can change meanwhile. A directory without the lock file is a copy of a database, or on a read-only
+//! mount. Then there is no lock, and if a program writes there meanwhile, reads may fail.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::memtables::LoggedMemtable;
 use crate::table::Table;
 use crate::wal;
 
-/// The view of `state`, which the manifest `current` describes, and of the replayed writes.
+/// The view of the replayed writes and of `state`, which was read from manifest `current`.
 pub(super) fn begin(
     store: TableStore,
     state: ManifestState,
@@ -29,7 +28,7 @@ pub(super) fn begin(
 ) -> Result<Opened> {
     let log_number = store.numbers.allocate()?;
     let log = wal::Writer::refusing(&store.dir, log_number, OPENED_READ_ONLY, store.counters.clone());
-    // A view needs one; it takes no memory before its first use.
+    // A view needs an active memtable; it takes no memory before its first use.
     let active = LoggedMemtable::new(store.options.memtable_kind, log_number, store.options.memtable_bytes)?;
     let view = View {
         active,

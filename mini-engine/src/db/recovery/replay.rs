@@ -1,20 +1,20 @@
-//! Replays the logs that are in no table yet into new tables, or into memtables if nothing may be written.
+//! Replays the logs that are not in tables yet into new tables, or into memtables if the open must not write.
 //!
-//! The logs from the manifest's log number on are one history: frames follow each other with contiguous sequence numbers, across
-//! logs too (rule 11). Replay takes frames up to the first place where the history stops, and then decides the cause of the stop (rule 2):
-//! * A later frame, in this log or a later one, records a sync beyond the stop. Then durable bytes are missing: corruption.
-//! * There is no such record. Then the rest is a tail that was never synced. It is copied aside and cut off, the cut is synced
-//!   (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
+//! The logs from the manifest's log number on are one history: frames follow each other with contiguous sequence numbers, across logs too (rule 11).
+//! Replay reads frames up to the first place where the history stops, and then determines the cause of the stop (rule 2):
+//! * A later frame, in this log or a later one, records a sync that covers bytes beyond the stop. Then durable bytes are missing: this is corruption.
+//! * No later frame records such a sync. Then the rest is a tail that was never synced. The tail is copied to another file and cut off, the cut is
+//!   synced (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
 //!
-//! A read-only open takes the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes stay in
+//! A read-only open reads the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes then stay in
 //! memtables.
 //!
 //! Replayed writes are sorted once and written to tables. If there are many, a separate thread writes one half of a memtable while the next half is
-//! read. Only whole frames that continue the history are handed over, in order. So when replay stops, exactly the frames before the stop were
-//! handed over, as with a single thread. A failed write is an error of the open, which removes all tables made so far, whichever thread made them.
+//! read. Only whole frames that continue the history are passed to that thread, in order. So when replay stops, exactly the frames before the stop
+//! were passed on, as with a single thread. A failed write makes the open fail, which removes all tables written so far, by either thread.
 //!
-//! A log that ends cleanly may have lost whole frames too. Then the next log's first frame does not follow, and the history stops
-//! at the end of the log before it.
+//! A log that ends cleanly may have lost whole frames too. Then the first frame of the next log does not follow, and the history stops at the end of
+//! the log with the clean end.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -36,10 +36,10 @@ use crate::table::Table;
 use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
-/// The minimum size of memtables that are kept instead of flushed, whatever the options: each read searches all of them.
+/// The minimum size of memtables that are kept instead of flushed, whatever the options are: each read searches all of them.
 const KEPT_MEMTABLE_BYTES: usize = 64 << 20;
 
-/// A thread writes half a memtable while the next half is read, unless the half is smaller than this and not worth a thread.
+/// A thread writes half a memtable while the next half is read, unless the half is smaller than this and a thread is not worthwhile.
 const BACKGROUND_BYTES: usize = 8 << 20;
 
 /// The state of a replay.
@@ -48,31 +48,31 @@ struct Replay<'a, 'scope, 'env> {
     /// The tables that already exist.
     version: &'a Version,
     report: &'a mut RecoveryReport,
-    /// The scope of the thread that writes a table while the next logs are read.
+    /// The scope of the thread that writes a table while later frames are read.
     scope: &'scope Scope<'scope, 'env>,
     writing: Option<ScopedJoinHandle<'scope, Result<Written>>>,
-    /// The log being read.
+    /// The log that is being read.
     log: PathBuf,
     number: u64,
     done: Replayed,
-    /// The replayed writes that are in no table yet.
+    /// The replayed writes that are not in tables yet.
     unflushed: MemtableBuilder,
     /// Bytes of memory that the memtables take.
     kept_bytes: usize,
-    /// The first frame of a log whose number does not follow: the history stopped before this log.
+    /// The first frame of a log if its sequence number does not follow: the history stopped before this log.
     gap: Option<(u64, SeqNo)>,
     frames_in_log: u64,
-    /// The log that the manifest names: its header was durable before (rule 4).
+    /// The log that the manifest refers to: its header was durable before that (rule 4).
     oldest: u64,
 }
 
-/// The result of a replay: durable tables that no manifest names yet, or memtables.
+/// The result of a replay: durable tables that no manifest refers to yet, or memtables.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(crate) tables: Vec<Arc<Table>>,
-    /// The frozen memtables of a read-only open, instead of tables, oldest first.
+    /// With a read-only open, the frozen memtables, oldest first, which replace the tables.
     pub(crate) memtables: Vec<FlushableMemtable>,
-    /// The work of writing them.
+    /// The bytes written to the tables.
     pub(crate) stats: CompactionStats,
     pub(crate) last_seqno: SeqNo,
     /// Whether some of the writes expire.
@@ -80,7 +80,7 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Removes the tables, as long as no manifest can name them.
+    /// Removes the tables, as long as no manifest can refer to them.
     pub(crate) fn remove_tables(&self, store: &TableStore) {
         for table in &self.tables {
             store.remove(table.number());
@@ -88,7 +88,7 @@ impl Replayed {
     }
 }
 
-/// Replays the logs of numbers `logs` (ascending, none obsolete), which continue `state`.
+/// Replays the logs with the numbers `logs` (ascending, none obsolete), which continue `state`.
 pub(super) fn replay(
     store: &TableStore,
     state: &ManifestState,
@@ -124,7 +124,7 @@ pub(super) fn replay(
     });
     let (replayed, result) = replayed;
     if let Err(error) = result {
-        // Nothing names them. If they stayed, each attempt to open a database on a full disk would take more space.
+        // No manifest refers to these tables. If they stayed, each attempt to open a database on a full disk would take more space.
         replayed.remove_tables(store);
         return Err(error);
     }
@@ -145,7 +145,7 @@ impl<'env> Replay<'_, '_, 'env> {
                 }
                 (Some((offset, found)), _) => {
                     let Some((stopped, end)) = clean.pop() else {
-                        // This log begins with the number after that of the manifest, so its beginning is lost.
+                        // According to the manifest, this log begins with the next number, so its beginning is lost.
                         let expected = self.done.last_seqno + 1;
                         let what = format!(
                             "first frame of the oldest log: expected sequence number {expected}, found {found}"
@@ -172,15 +172,15 @@ impl<'env> Replay<'_, '_, 'env> {
             return Err(Error::corruption(&path, 0, what));
         }
         Ok(match tail {
-            // A header is synced before the first frame follows it. A log without a header was being created, so nothing is lost; if that is wrong,
-            // the next log's first frame does not follow.
+            // A header is synced before the first frame follows it. A log without a header was still being created, so nothing is lost; if frames
+            // were lost after all, the first frame of the next log does not follow.
             Tail::Torn { offset: 0, .. } => Tail::Clean { end: 0 },
             tail => tail,
         })
     }
 
-    /// Handles the stop of the history. `stop` is its log, its place, and the number of bytes after it; `clean` are the earlier logs with their
-    /// ends; `later` are the logs after it.
+    /// Handles the place where the history stops. `stop` is its log, its offset, and the number of bytes after it; `clean` are the earlier logs with
+    /// their ends; `later` are the logs after it.
     fn stop(&mut self, clean: &[(u64, u64)], stop: (u64, u64, u64), later: &[u64]) -> Result<()> {
         let (number, offset, dropped_bytes) = stop;
         let path = self.path(number);
@@ -196,15 +196,15 @@ impl<'env> Replay<'_, '_, 'env> {
         if dropped_bytes > 0 {
             self.keep_tail(number, offset..offset + dropped_bytes)?;
         }
-        // Done before another log is created (rule 3). Otherwise a crash could leave the tear before a newer log, whose synced writes would then
-        // make it look like corruption, or be set aside with the tail.
+        // The tail is cut off before another log is created (rule 3). Otherwise a crash could leave the torn tail before a newer log, whose synced
+        // writes would then make the tail look like corruption, or be set aside together with it.
         wal::truncate_torn(&*self.store.fs, &path, offset)?;
         self.set_aside(later)
     }
 
-    /// Continues without the log that is being read, from its damage on, and without the later ones (quarantine mode). The writes before the damage
-    /// have been taken. The logs keep their names until a manifest has made them obsolete, because after a crash before that the same writes must
-    /// be found again. So each gets a second name, under which it stays.
+    /// Quarantine mode: continues without the later logs, and without the current log from its damage on. The writes before the damage have been
+    /// replayed. The logs keep their names until a manifest has made them obsolete, because after an earlier crash the same writes must be replayed
+    /// again. So each log gets a second name, under which it is kept.
     fn give_up(&mut self, logs: &[u64], error: &Error) -> Result<()> {
         self.report.damage.push(error.to_string());
         self.report.logs_end_at = Some(self.done.last_seqno);
@@ -215,7 +215,7 @@ impl<'env> Replay<'_, '_, 'env> {
         for &log in logs.iter().filter(|&&log| log >= self.number) {
             let (from, to) = (self.path(log), self.store.dir.join(wal::file_name(log) + ASIDE));
             if fs.exists(&to).map_err(Error::io("look for", &to))? {
-                // Left by an open that was interrupted: a link to the same file, or a part of a copy.
+                // An interrupted open has left this: a link to the same file, or a partial copy.
                 fs.remove(&to).map_err(Error::io("remove", &to))?;
             }
             link_or_copy(&*fs, || fs.open(&from).map_err(Error::io("open", &from)), &from, &to)?;
@@ -224,8 +224,8 @@ impl<'env> Replay<'_, '_, 'env> {
         fs.sync_dir(&self.store.dir).map_err(Error::io("sync", &self.store.dir))
     }
 
-    /// Fails if a later frame records a sync that covered the missing frames. If the log before a gap is empty, it is not certain which log lost
-    /// the frames; so each clean end must pass this check, not only the stop.
+    /// Fails if a later frame records a sync that covered the missing frames. If the log before a gap is empty, it is not certain which log lost the
+    /// frames; so each clean end must pass this check, not only the stop.
     fn check_record(&self, clean: &[(u64, u64)], stop: (u64, Tail), synced: Position) -> Result<()> {
         let ends = clean.iter().map(|&(number, end)| (number, Tail::Clean { end }));
         let mut contradictions =
@@ -233,7 +233,7 @@ impl<'env> Replay<'_, '_, 'env> {
         contradictions.next().map_or(Ok(()), Err)
     }
 
-    /// Copies the tail that is about to be cut off log `number`. The copy is durable before the cut.
+    /// Copies the tail of log `number`, which is about to be cut off. The copy is durable before the cut.
     fn keep_tail(&mut self, number: u64, tail: Range<u64>) -> Result<()> {
         let Replay { store, report, .. } = self;
         let aside = store.dir.join(wal::file_name(number) + TAIL_ASIDE);
@@ -245,8 +245,8 @@ impl<'env> Replay<'_, '_, 'env> {
         store.fs.sync_dir(&store.dir).map_err(Error::io("sync", &store.dir))
     }
 
-    /// Sets logs aside, except those without frames. Durable before the edit that makes all present logs obsolete; otherwise that edit would cause
-    /// them to be deleted, as it does with an empty log that was made in advance.
+    /// Sets logs aside, except those without frames. This is durable before the edit that makes all present logs obsolete. Otherwise they would be
+    /// deleted after that edit, like an empty log that was created in advance.
     fn set_aside(&mut self, logs: &[u64]) -> Result<()> {
         let mut names = Vec::new();
         for &log in logs {
@@ -283,7 +283,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Ok(())
     }
 
-    /// Fails unless the batch of `frame` agrees with its header; otherwise no part of it may be used. Returns the number of ranges that it removes.
+    /// Fails unless the batch of `frame` agrees with its header; otherwise no part of it may be used. Returns the number of its range removals.
     fn check_batch(&self, frame: &Frame<'_>) -> Result<u32> {
         let (mut found, mut ranges) = (0u64, 0);
         for decoded in BatchOps::new(frame.payload) {
@@ -302,7 +302,7 @@ impl<'env> Replay<'_, '_, 'env> {
         Err(Error::corruption(&self.log, frame.offset, what))
     }
 
-    /// Makes room for `memory` bytes more: the replayed writes go to a table if they have grown enough.
+    /// Makes room for `memory` more bytes: if the replayed writes take enough memory, they are written to a table.
     fn make_room(&mut self, memory: usize) -> Result<()> {
         let Options { read_only, memtable_bytes, .. } = self.store.options;
         // Memtables that are read and never flushed should be few.
@@ -316,7 +316,7 @@ impl<'env> Replay<'_, '_, 'env> {
         if used > 0 && (memory > memtable_bytes / 2 || used >= bytes) { self.spill() } else { Ok(()) }
     }
 
-    /// Fails if with `memory` bytes more the kept memtables would exceed their limit.
+    /// Fails if the kept memtables would exceed their limit with `memory` more bytes.
     fn check_memory(&self, memory: usize) -> Result<()> {
         if !self.store.options.read_only {
             return Ok(());
@@ -333,7 +333,7 @@ impl<'env> Replay<'_, '_, 'env> {
         )))
     }
 
-    /// Writes the replayed writes to a table, or keeps them if nothing may be written.
+    /// Writes the replayed writes to a table, or keeps them if the open must not write.
     fn spill(&mut self) -> Result<()> {
         if self.store.options.read_only {
             self.keep();
@@ -343,26 +343,26 @@ impl<'env> Replay<'_, '_, 'env> {
         if part.entries.memory_usage() < BACKGROUND_BYTES {
             return self.note(write_table(store, part));
         }
-        // One after the other, so that no more than a memtable is in memory.
+        // Tables are written one after the other, so that at most one memtable is in memory.
         self.end_writing()?;
         let writing = spawn_scoped(self.scope, "mini-engine-replay", move || write_table(store, part));
         self.writing = Some(writing.map_err(Error::io("start a thread for", &store.dir))?);
         Ok(())
     }
 
-    /// Like [`spill`](Self::spill), with all remaining writes.
+    /// Like [`spill`](Self::spill), for all remaining writes.
     fn finish(&mut self) -> Result<()> {
         if self.store.options.read_only {
             self.keep();
             return Ok(());
         }
         let last = self.take_part().and_then(|part| write_table(self.store, part));
-        // The older one comes first.
+        // The older table comes first.
         let older = self.end_writing();
         self.note(last).and(older)
     }
 
-    /// The replayed writes so far, for a table.
+    /// Takes the replayed writes so far, to be written to a table.
     fn take_part(&mut self) -> Result<Unwritten> {
         let mut older_last = Slice::default();
         if self.unflushed.has_ranges() {
@@ -383,7 +383,7 @@ impl<'env> Replay<'_, '_, 'env> {
         }
     }
 
-    /// Waits for the table that the other thread writes.
+    /// Waits until the other thread has written its table.
     fn end_writing(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let written = writing.join().unwrap_or_else(|cause| resume_unwind(cause));
@@ -402,17 +402,17 @@ impl<'env> Replay<'_, '_, 'env> {
     }
 }
 
-/// The writes that become a table.
+/// The writes for one table.
 struct Unwritten {
     /// The number of the log.
     number: u64,
     entries: MemtableBuilder,
-    /// The last key of all older data, if there are ranges.
+    /// The last key of all older entries, if there are range tombstones.
     older_last: Slice,
 }
 
-/// Sorts a part and writes it to a table, unless it has no entry. It is always written again and synced, whatever the log's state: if a sync had
-/// failed, the log would be right in the page cache and wrong on the device (rule 7).
+/// Sorts the writes and writes them to a table, unless there are none. The writes are always written again and synced, whatever the log's state: if a
+/// sync had failed, the log could be right in the page cache and wrong on the device (rule 7).
 fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
     let Unwritten { number, entries, older_last } = part;
     if entries.memory_usage() == 0 {
@@ -420,7 +420,7 @@ fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
     }
     let memtable = entries.finish(number);
     let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
-    // The mean number of bits over all levels: the table is as small as a flush or two, and soon compacted.
+    // The filter gets the mean number of bits over all levels: the table is as small as one or two flushes, and soon compacted.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
     store.write_all(inputs, spec)
 }

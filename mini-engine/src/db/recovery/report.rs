@@ -1,4 +1,4 @@
-//! The report of an open: its findings and actions, in words.
+//! The report of an open: its findings and actions, as text.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,49 +12,49 @@ use crate::types::{SeqNo, counted};
 pub struct RecoveryReport {
     /// The database's directory.
     pub directory: PathBuf,
-    /// Whether there was no database before.
+    /// Whether the database was created by this open.
     pub created: bool,
-    /// Whether the database was opened read-only: all files are unchanged.
+    /// Whether the database was opened read-only; then all files are unchanged.
     pub read_only: bool,
-    /// Logs with writes that were in no table yet.
+    /// The number of logs with writes that were not in tables yet.
     pub logs_replayed: usize,
-    /// Batches in them.
+    /// The number of batches in these logs.
     pub batches_replayed: u64,
     /// Inserts and removes in those batches.
     pub operations_replayed: u64,
     /// The sequence number of the last write that was recovered.
     pub last_seqno: SeqNo,
-    /// The end of the replayed history, if it was torn: writes that were not synced when the system stopped. Damage to the last
-    /// writes, and a log that was cut short, cannot be told from that.
+    /// The end of the replayed history, if it was torn: the writes after it were not synced when the system stopped. Damage to the last writes, or a
+    /// truncated log, cannot be distinguished from a torn end.
     pub torn: Option<TornTail>,
-    /// Whether the last record of the manifest was torn and dropped: a flush or compaction that was not complete.
+    /// Whether the last record of the manifest was torn and dropped; it belonged to an incomplete flush or compaction.
     pub manifest_tail_dropped: bool,
-    /// Bytes of that record.
+    /// The length of that record in bytes.
     pub manifest_tail_bytes: u64,
-    /// Files that no longer belong to the history, under their present names: logs behind a torn tail, the tail itself, tables beside a torn
-    /// manifest that hold more than was recovered or cannot be read. They are never read again, and never deleted unless nothing in them can be
+    /// Files that no longer belong to the history, under their present names: logs after a torn tail, the tail itself, and, if the manifest was torn,
+    /// tables that hold more than was recovered or cannot be read. Opens never read them again, and never delete them unless nothing in them can be
     /// read.
     pub set_aside: Vec<PathBuf>,
     /// In quarantine mode: the damage that this open found, each with its file and offset.
     pub damage: Vec<String>,
     /// Tables that are quarantined, by this open or an earlier one: reads of their keys fail.
     pub quarantined: Vec<QuarantinedTable>,
-    /// The last sequence number before writes that were lost in a damaged log, if any were.
+    /// The last sequence number before writes that were lost in a damaged log, if any were lost.
     pub logs_end_at: Option<SeqNo>,
-    /// Files of interrupted flushes and compactions, and obsolete logs, that were removed.
+    /// The number of files of interrupted flushes and compactions, and obsolete logs, that were removed.
     pub orphans_removed: usize,
 }
 
-/// The place where the history of writes ended before its log did.
+/// The place where the history of writes ended before the end of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TornTail {
     /// The log's file.
     pub log: PathBuf,
-    /// The end of its last whole frame, in bytes.
+    /// The end of the log's last whole frame, in bytes.
     pub offset: u64,
-    /// Bytes behind that, which were set aside and cut off, together with the remains of another log in the file. 0 if whole frames are missing and
-    /// the next log showed it.
+    /// The number of bytes after that offset, which were set aside and cut off; they may include remains of an older log in a recycled file. 0 if
+    /// whole frames are missing, which the next log has shown.
     pub dropped_bytes: u64,
     /// The file in which these bytes are kept, if they were cut off.
     pub kept: Option<PathBuf>,
@@ -85,7 +85,7 @@ impl RecoveryReport {
             )
         });
         let kept = self.torn.as_ref().and_then(|torn| torn.kept.as_ref());
-        // These have findings of their own.
+        // Quarantined tables have findings of their own.
         let is_quarantined = |path: &PathBuf| self.quarantined.iter().any(|table| table.file == *path);
         let others = self.set_aside.iter().filter(|path| Some(*path) != kept && !is_quarantined(path));
         let aside = others.map(|path| {
@@ -137,7 +137,7 @@ impl fmt::Display for TornTail {
     }
 }
 
-/// The replayed writes, the removed files, and the findings, one line each.
+/// Displays the replayed writes, the removed files, and the findings, one line each.
 impl fmt::Display for RecoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.directory.display();

@@ -18,13 +18,13 @@ pub(super) struct OpenedTables {
     /// The state without the quarantined tables.
     pub(crate) state: ManifestState,
     pub(crate) tables: Vec<Arc<Table>>,
-    /// The tables quarantined by this open, whose files are still in place.
+    /// The tables that this open has quarantined; their files are still in place.
     pub(crate) suspects: Vec<u64>,
 }
 
-/// The tables of `state`. They are not opened, but a file that is missing among the `names` in the directory is an error (rule 10). In quarantine
-/// mode each table is read completely, and quarantined if it is damaged or missing; a table that cannot be read for another reason is still an
-/// error.
+/// Checks the tables of `state`. They are not opened, but if a file is not among the `names` in the directory, that is an error (rule 10). In
+/// quarantine mode each table is read completely, and quarantined if it is damaged or missing; a table that cannot be read for another reason is
+/// still an error.
 pub(super) fn open_tables(
     store: &TableStore,
     state: ManifestState,
@@ -63,8 +63,8 @@ fn check(table: &Arc<Table>, there: &HashSet<u64>, whole: bool) -> Result<()> {
     }
 }
 
-/// Renames the files of `suspects` that exist, and makes that durable. A crash before a manifest records the quarantine leaves missing tables,
-/// which the next open handles in the same way.
+/// Renames the files of `suspects` that exist, and makes that durable. A crash before a manifest records the quarantine leaves missing tables, which
+/// the next open handles in the same way.
 pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &mut RecoveryReport) -> Result<()> {
     let mut there = Vec::new();
     for &number in suspects {
@@ -77,20 +77,20 @@ pub(super) fn set_suspects_aside(store: &TableStore, suspects: &[u64], report: &
     set_aside(store, there, report)
 }
 
-/// Forgets the dropped tables whose files are gone: no tombstone has to be kept for them any more.
+/// Removes from `state` the dropped tables whose files no longer exist: no tombstone has to be kept for them any more.
 pub(super) fn forget_removed(state: ManifestState, names: &[FileKind]) -> ManifestState {
     let kept = |number| names.contains(&FileKind::Aside(number));
     ManifestState { version: Arc::new(state.version.forgetting_dropped(kept)), ..state }
 }
 
-/// A table that a torn manifest does not name may have been named by the lost record, if that was damaged after it was in force. A table is known
-/// to be obsolete if recovery has everything in it, by sequence numbers: outputs and inputs of flushes and compactions, whose entries the version
-/// and the replayed logs hold in another form, and tables of an interrupted recovery. Such tables stay until the end of the open, which removes
-/// them as orphans. Other tables, such as those from outside and those that cannot be read, are suspects: they are renamed, not removed. This is
-/// durable before the new manifest, which has no tear any more, makes them orphans.
+/// If a torn manifest does not refer to a table, the lost record may have referred to it, in case that record was damaged after it was durable. A
+/// table counts as obsolete if recovery has all of its entries, judged by sequence numbers. These are outputs and inputs of flushes and compactions,
+/// whose entries are also in the version and the replayed logs, and tables of an interrupted recovery. Such tables stay until the end of the open,
+/// which removes them as orphans. Other tables, such as ingested ones and those that cannot be read, are suspects: they are renamed, not removed. The
+/// new names are durable before the new manifest, which is not torn, makes the tables orphans.
 ///
-/// A manifest that was cut between two edits shows no tear. But it names missing tables, which are among the `suspects` of this open, and their
-/// replacements are unnamed.
+/// A manifest that was cut between two edits does not look torn. But it refers to missing tables, which are among the `suspects` of this open, and
+/// does not refer to the tables that replaced them.
 pub(super) fn set_unnamed_aside(
     store: &TableStore,
     state: &ManifestState,

@@ -1,19 +1,19 @@
-//! The commit of a transaction: writes a batch if nothing has changed what was read.
+//! The commit of a transaction: writes a batch if nothing that was read has changed.
 //!
-//! The reads saw the database at one sequence number. Every write has a number, and readers see writes in this order. So if no version between that
-//! number and the batch's own first number belongs to a key or a range that was read, the reads would give the same results directly before the
-//! batch: the transaction takes effect as a whole at its own number. Transactions, and all other writes, are serial in the order of their numbers.
+//! The reads saw the database at one sequence number. Every write has a number, and readers see writes in the order of these numbers. So if no
+//! version between that number and the batch's first number belongs to a key or a range that was read, the reads would give the same results directly
+//! before the batch: the transaction takes effect as a whole at this number. All transactions and writes are serial in the order of their numbers.
 //!
-//! The expiry of an entry is a change without a number. So the clock is read under the lock too: an entry that was there when it was read must still
-//! be there. An entry that had expired stays absent, unless it is written, because the clock never goes back.
+//! The expiry of an entry is a change without a sequence number. So the clock is read under the lock too: an entry that existed when it was read must
+//! still exist. An entry that had expired stays absent, unless it is written, because the clock never goes back.
 //!
-//! The batch gets its numbers under the write lock, and only there is it known which writes come before it. Most of the check is done before the lock
-//! is taken; under it, only the writes that came after that are looked at.
+//! The batch gets its numbers under the write lock, and only under it the writes that precede the batch are known. Most of the check is done before
+//! the lock is taken; under it, only the writes that came later are examined.
 //!
-//! The record of the newest writes (`core/recent_writes.rs`) lists them. Where it does not reach back to the transaction's beginning, the view is
-//! searched without the lock, and the record has what came after the search began. A few keys are looked up in the view in any case: that costs
-//! no more. If there is more to do under the lock than looking at some writes or at some keys in memory, the lock is given back and the check goes on
-//! without it. After [`ROUNDS`] times everything is done under the lock, so that every commit comes to an end.
+//! The record of the newest writes (`core/recent_writes.rs`) lists these writes. If the record does not reach back to the transaction's beginning,
+//! the view is searched without the lock, and the record covers the time since that search began. A small number of keys is always looked up in the
+//! view: that costs no more. If the rest of the check exceeds some writes or some keys in memory, the lock is released and the check continues
+//! without it. After [`ROUNDS`] such rounds everything is done under the lock, so that every commit ends.
 
 use super::reads::Reads;
 use crate::db::core::{Core, NewerWrites, State, View};
@@ -21,13 +21,13 @@ use crate::db::write::{WriteMode, write};
 use crate::error::{Error, Result};
 use crate::types::{Durability, SeqNo, WriteBatch};
 
-/// The number of times that a check without the lock may come too late.
+/// The number of rounds of checks without the lock, after which the rest is checked under the lock.
 const ROUNDS: usize = 3;
-/// The number of newer writes that are looked at with the write lock held.
+/// The number of newer writes that are examined with the write lock held.
 const MOST_UNDER_LOCK: usize = 1024;
 
-/// Writes `batch`, which is not empty, if what was read at `read_at`, a registered number, has not changed since. Returns the number of its last
-/// operation.
+/// Writes `batch`, which is not empty, if nothing that was read at the registered number `read_at` has changed since. Returns the sequence number of
+/// its last operation.
 ///
 /// # Errors
 /// [`Error::Conflict`](crate::Error::Conflict): nothing was written. The errors of a write, and of reading tables.
@@ -39,9 +39,9 @@ pub(super) fn commit(core: &Core, batch: &WriteBatch, read: (&Reads, SeqNo), dur
     })
 }
 
-/// Checks, without the write lock, that nothing of what was read at `read_at` has changed after `since`. Returns the number up to which that is so.
+/// Checks, without the write lock, that nothing that was read at `read_at` has changed after `since`. Returns the number up to which this holds.
 pub(super) fn validate(core: &Core, (reads, read_at): (&Reads, SeqNo), since: SeqNo) -> Result<SeqNo> {
-    // Before the view (`read/newer.rs`).
+    // Loaded before the view (`read/newer.rs`).
     let visible = core.visible();
     if visible <= since {
         return Ok(since);
@@ -51,7 +51,7 @@ pub(super) fn validate(core: &Core, (reads, read_at): (&Reads, SeqNo), since: Se
         if let Some(newer) = newer_writes(&state, since) {
             let last_seqno = state.last_seqno;
             drop(state);
-            // Also those that are not visible yet: all of them come before the commit.
+            // These include writes that are not visible yet: all of them precede the commit.
             reads.validate_in_record(core, &newer, read_at)?;
             return Ok(last_seqno);
         }
@@ -64,7 +64,7 @@ fn newer_writes(state: &State, since: SeqNo) -> Option<NewerWrites> {
     state.recent.as_ref().and_then(|recent| recent.newer_than(since))
 }
 
-/// The same with the lock held, and everything visible; false if there is more to do than should be done under it, unless it `must`.
+/// The same check with the lock held and all writes visible. Returns false if it would take too long under the lock, unless `must` is set.
 fn validate_locked(
     core: &Core,
     state: &State,
@@ -96,7 +96,7 @@ fn write_if_unchanged(
     (reads, read_at): (&Reads, SeqNo),
     durability: Durability,
 ) -> Result<SeqNo> {
-    // Nothing has changed up to this number.
+    // Nothing that was read has changed up to this number.
     let mut checked = read_at;
     let mut rounds = ROUNDS;
     loop {
@@ -108,7 +108,7 @@ fn write_if_unchanged(
             if !validate_locked(core, state, (reads, read_at), checked, is_last)? {
                 return Ok(false);
             }
-            // After what may take time.
+            // The clock is checked after the steps that may take time.
             validate_expiries(core, (reads, read_at))?;
             Ok(true)
         };

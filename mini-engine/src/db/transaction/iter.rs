@@ -1,7 +1,7 @@
 //! [`TransactionIter`]: the entries of a range as a transaction sees them, from both ends.
 //!
-//! It merges committed entries with the transaction's own. Of a key that the transaction has written or removed, only its own entry counts. Each
-//! step looks at the writes of that moment.
+//! The iterator merges committed entries with the transaction's own writes. If the transaction has written or removed a key, only its own entry
+//! counts. Each step uses the transaction's writes at that time.
 
 use std::cell::RefCell;
 use std::ops::Bound;
@@ -14,26 +14,26 @@ use crate::error::Result;
 use crate::iter::Direction;
 use crate::types::{KeyPrefix, OwnedBounds, Slice, millis};
 
-/// The number of entries that it has written itself after which an iterator notes that it has passed them.
+/// After stepping over this many entries of its own transaction, an iterator records that range as passed.
 const MANY_PASSED: u64 = 16;
 
 type Entry = (Slice, Slice);
-/// An entry, and the time from which on its key is absent; an own entry is not looked at again.
+/// An entry and the time at which it expires, if known; the expiry of the transaction's own entries is not checked.
 type Expiring = (Slice, Slice, Option<SystemTime>);
 
 /// The entries of a range in key order, from both ends, as a [`Transaction`](crate::Transaction) sees them: yields `Result<(key, value)>`.
 ///
-/// What it has passed counts as read: up to the key that it has yielded last, or, once it has yielded `None`, the whole range. A write that the
-/// transaction does meanwhile shows, unless the iterator has passed its place. The two ends never cross. After an error, which is yielded, the
-/// iterator is at its end.
+/// The part of the range that it has passed counts as read: up to the key that it has yielded last, or, once it has yielded `None`, the whole range.
+/// It shows writes that the transaction does meanwhile, unless it has passed their keys. The two ends never cross. After an error, which is yielded,
+/// the iterator is at its end.
 #[derive(Debug)]
 pub struct TransactionIter<'a> {
     pending: &'a RefCell<Pending>,
-    /// With stored keys, as everywhere here: only the caller gets keys without their prefix.
+    /// The keys are stored keys, as everywhere in this file: only the caller gets keys without their prefix.
     committed: Iter,
     prefix: KeyPrefix,
     bounds: OwnedBounds,
-    /// The keys between those that were yielded last.
+    /// The keys between those that the two ends have yielded last.
     rest: OwnedBounds,
     front: End,
     back: End,
@@ -106,7 +106,7 @@ impl<'a> TransactionIter<'a> {
         Ok(committed.or_else(|| own.map(|(key, value)| (key, value, None))))
     }
 
-    /// The place of the committed entry that comes next. If none is left, it is the one that the other end has taken.
+    /// The slot for the next committed entry in this direction. If no entry is left, it is the one that the other end has taken.
     fn next_committed(&mut self, direction: Direction) -> Result<&mut Option<Expiring>> {
         let (end, other) = match direction {
             Direction::Forward => (&mut self.front, &mut self.back),
@@ -122,7 +122,7 @@ impl<'a> TransactionIter<'a> {
         Ok(&mut end.next)
     }
 
-    /// Notes that the range was read up to `entry`, or as a whole.
+    /// Records that the range was read up to `entry`, or as a whole.
     fn note(&mut self, direction: Direction, entry: Option<&Expiring>) -> Result<()> {
         let (mut read, mut pending) = (self.bounds.clone(), self.pending.borrow_mut());
         if let Some((key, _, at)) = entry {

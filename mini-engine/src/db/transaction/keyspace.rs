@@ -12,9 +12,9 @@ use crate::types::{
     prefix_bounds, start_and_end,
 };
 
-/// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace: made by [`Transaction::keyspace`](crate::Transaction::keyspace).
-/// They become part of the transaction. Every method does what that of the same name of [`Transaction`](crate::Transaction) does in the default
-/// keyspace.
+/// The reads and writes of a [`Transaction`](crate::Transaction) in one keyspace; created by [`Transaction::keyspace`](crate::Transaction::keyspace).
+/// They become part of the transaction. Each method behaves like the method of the same name of [`Transaction`](crate::Transaction), which uses the
+/// default keyspace.
 #[derive(Debug)]
 pub struct KeyspaceTransaction<'a> {
     state: &'a TransactionState,
@@ -26,14 +26,14 @@ impl<'a> KeyspaceTransaction<'a> {
         KeyspaceTransaction { state, keyspace }
     }
 
-    /// As [`Transaction::get`](crate::Transaction::get).
+    /// See [`Transaction::get`](crate::Transaction::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.key_prefix().with_stored(key.as_ref(), |key| {
             self.state.read_key(&self.keyspace, key, Slice::clone, |read| read.get_with_expiry(key))
         })
     }
 
-    /// As [`Transaction::contains_key`](crate::Transaction::contains_key).
+    /// See [`Transaction::contains_key`](crate::Transaction::contains_key).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let found = self.key_prefix().with_stored(key.as_ref(), |key| {
             self.state.read_key(&self.keyspace, key, |_| (), |read| read.contains_with_expiry(key))
@@ -41,7 +41,7 @@ impl<'a> KeyspaceTransaction<'a> {
         found.map(|found| found.is_some())
     }
 
-    /// As [`Transaction::get_many`](crate::Transaction::get_many).
+    /// See [`Transaction::get_many`](crate::Transaction::get_many).
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         self.key_prefix().with_all_stored(keys, |keys| self.get_all(keys))
     }
@@ -62,7 +62,7 @@ impl<'a> KeyspaceTransaction<'a> {
         }
         let (places, keys): (Vec<_>, Vec<_>) = unwritten.into_iter().unzip();
         if snapshot.instant() == 0 {
-            // There is no entry that expires (K2 of `core/clock.rs`).
+            // No entry of the database expires (K2 of `core/clock.rs`).
             let found = snapshot.read_in(&self.keyspace, |read| read.get_many(&keys))?;
             places.into_iter().zip(found).for_each(|(at, value)| values[at] = value);
             return Ok(values);
@@ -76,58 +76,58 @@ impl<'a> KeyspaceTransaction<'a> {
         Ok(values)
     }
 
-    /// As [`Transaction::first`](crate::Transaction::first).
+    /// See [`Transaction::first`](crate::Transaction::first).
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next().transpose()
     }
 
-    /// As [`Transaction::last`](crate::Transaction::last).
+    /// See [`Transaction::last`](crate::Transaction::last).
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
         self.iter().next_back().transpose()
     }
 
-    /// As [`Transaction::pop_first`](crate::Transaction::pop_first).
+    /// See [`Transaction::pop_first`](crate::Transaction::pop_first).
     pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
         self.pop(self.first()?)
     }
 
-    /// As [`Transaction::pop_last`](crate::Transaction::pop_last).
+    /// See [`Transaction::pop_last`](crate::Transaction::pop_last).
     pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
         self.pop(self.last()?)
     }
 
-    /// Removes the entry that was found at an end, and returns it.
+    /// Removes the entry that was found at one end, and returns it.
     fn pop(&self, found: Option<(Slice, Slice)>) -> Result<Option<(Slice, Slice)>> {
         found.iter().try_for_each(|(key, _)| self.remove(key))?;
         Ok(found)
     }
 
-    /// As [`Transaction::iter`](crate::Transaction::iter).
+    /// See [`Transaction::iter`](crate::Transaction::iter).
     pub fn iter(&self) -> TransactionIter<'a> {
         self.range(..)
     }
 
-    /// As [`Transaction::range`](crate::Transaction::range).
+    /// See [`Transaction::range`](crate::Transaction::range).
     pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'a> {
         let bounds = self.key_prefix().bounds(&bounds);
         let scan = self.state.snapshot_for(&self.keyspace).and_then(|snapshot| snapshot.scan_in(&self.keyspace));
-        // What the transaction has written is passed once (`pending.rs`).
+        // The transaction's own writes at the ends of the range are stepped over only once (`pending.rs`).
         let left = self.state.pending.borrow_mut().without_written_ends(&bounds);
         let committed = Iter::new(scan, KeyPrefix::NONE, left);
         TransactionIter::new(&self.state.pending, committed, self.key_prefix(), bounds)
     }
 
-    /// As [`Transaction::prefix`](crate::Transaction::prefix).
+    /// See [`Transaction::prefix`](crate::Transaction::prefix).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionIter<'a> {
         self.range(prefix_bounds(prefix.as_ref()))
     }
 
-    /// As [`Transaction::insert`](crate::Transaction::insert).
+    /// See [`Transaction::insert`](crate::Transaction::insert).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.insert_until(key.as_ref(), value.as_ref(), self.state.core.default_expiry(&self.keyspace))
     }
 
-    /// As [`Transaction::insert_with_expiry`](crate::Transaction::insert_with_expiry).
+    /// See [`Transaction::insert_with_expiry`](crate::Transaction::insert_with_expiry).
     pub fn insert_with_expiry(
         &self,
         key: impl AsRef<[u8]>,
@@ -137,19 +137,19 @@ impl<'a> KeyspaceTransaction<'a> {
         self.insert_until(key.as_ref(), value.as_ref(), at.into())
     }
 
-    /// As [`Transaction::remove`](crate::Transaction::remove).
+    /// See [`Transaction::remove`](crate::Transaction::remove).
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_key(key.as_ref(), None)
     }
 
-    /// As [`Transaction::remove_range`](crate::Transaction::remove_range).
+    /// See [`Transaction::remove_range`](crate::Transaction::remove_range).
     pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
         check_bounds(&bounds)?;
         let Some((start, end)) = start_and_end(&self.key_prefix().bounds(&bounds)) else { return Ok(()) };
         self.state.pending.borrow_mut().remove_range(Slice::from(start), Slice::from(end))
     }
 
-    /// As [`Transaction::remove_prefix`](crate::Transaction::remove_prefix).
+    /// See [`Transaction::remove_prefix`](crate::Transaction::remove_prefix).
     pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.remove_range(prefix_bounds(prefix.as_ref()))
     }

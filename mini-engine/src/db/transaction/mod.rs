@@ -1,7 +1,7 @@
-//! Transactions: reads at a snapshot and writes in memory, until a commit checks the reads and writes all or nothing.
+//! Transactions: reads at a snapshot and buffered writes, until a commit checks the reads and writes all or nothing.
 //!
-//! `reads` and `writes` are what a transaction keeps, together `pending`; `keyspace` has its methods, and `iter` merges its writes with committed
-//! entries; `commit` is the check, with the argument why transactions are serializable.
+//! `reads` and `writes` hold the data of a transaction, together `pending`; `keyspace` has its methods, and `iter` merges its writes with committed
+//! entries; `commit` is the check, and explains why transactions are serializable.
 
 mod commit;
 mod iter;
@@ -24,24 +24,25 @@ pub use self::iter::TransactionIter;
 pub use self::keyspace::KeyspaceTransaction;
 pub(crate) use self::state::ConflictCheck;
 
-/// The number of times that [`transact`] begins.
+/// The maximum number of attempts of [`transact`].
 const TRIES: usize = 1000;
 
 /// Reads and writes that take effect together, as if nothing else happened between the first of them and the commit; or not at all.
 ///
-/// A transaction reads the database as it was when the transaction began, and its own writes, which nobody else sees before the commit.
-/// [`Transaction::commit`] writes all of them in one batch, unless another write has changed what was read: a key, present or not, or any key in a
-/// range, as far as it was read. Then the commit is an [`Error::Conflict`], and nothing is written. A key that was there and has expired by the commit
-/// counts as changed; what was only written does not conflict. So all transactions, and all other writes, are *strictly serializable*: they have the
-/// effect of one after the other, in the order of their sequence numbers, and what was acknowledged before a transaction began comes before it.
+/// A transaction reads the database as it was when the transaction began, and its own writes, which others do not see before the commit.
+/// [`Transaction::commit`] writes all of them in one batch, unless another write has changed something that was read: a key, present or not, or any
+/// key in the part of a range that was read. In that case the commit returns an [`Error::Conflict`], and nothing is written. A key that existed and
+/// has expired by the commit counts as changed; keys that were only written do not conflict. So all transactions, and all other writes, are *strictly
+/// serializable*: they have the effect of running one after the other, in the order of their sequence numbers, and all writes acknowledged before a
+/// transaction began come before it.
 ///
-/// A read of many entries that expire soon is a conflict as soon as the first of them does: such a range is better read in a
+/// A read of many entries that expire soon causes a conflict as soon as the first of them expires: such a range is better read in a
 /// [`Snapshot`](crate::Snapshot).
 ///
-/// It holds no lock, and waits for nobody before its commit. A dropped transaction has done nothing. While it lives it keeps versions, as a
-/// [`Snapshot`](crate::Snapshot) does. Its reads and writes take memory, at most
-/// [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes): a method that would need more is [`Error::Full`], and has no effect.
-/// [`Db::transact`](crate::Db::transact) repeats a transaction until it succeeds.
+/// A transaction holds no lock, and waits for no other thread before its commit. If it is dropped without a commit, it has no effect. As long as it
+/// exists it keeps versions, like a [`Snapshot`](crate::Snapshot). Its reads and writes take memory, at most
+/// [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes): a method that would need more returns [`Error::Full`], and has no
+/// effect. [`Db::transact`](crate::Db::transact) repeats a transaction until it succeeds.
 ///
 /// A transaction of a closed handle returns [`Error::Closed`] from every method that reads, and from its commit.
 ///
@@ -68,14 +69,14 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// A transaction that reads what is visible now.
+    /// A transaction that reads at the number that is visible now.
     pub(crate) fn begin(core: &Arc<Core>) -> Transaction {
         Transaction {
             state: TransactionState::now(core, core.store.options.max_transaction_bytes, ConflictCheck::InRecord),
         }
     }
 
-    /// The same for one read and one write of any size.
+    /// The same, for one read and one write, without a limit on their size.
     fn begin_small(core: &Arc<Core>, check: ConflictCheck) -> Transaction {
         Transaction { state: TransactionState::now(core, usize::MAX, check) }
     }
@@ -89,12 +90,12 @@ impl Transaction {
         self.default().get(key)
     }
 
-    /// Whether `key` has a value, which is not copied.
+    /// Whether `key` has a value; the value is not copied.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.default().contains_key(key)
     }
 
-    /// The values of `keys`, in their order: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).
+    /// The values of `keys`, in the order of `keys`: cheaper than separate reads, see [`Keyspace::get_many`](crate::Keyspace::get_many).
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         self.default().get_many(keys)
     }
@@ -109,10 +110,11 @@ impl Transaction {
         self.default().last()
     }
 
-    /// Removes the entry with the smallest key when the transaction is committed, and returns it. Costs [`Transaction::first`] and
+    /// Returns the entry with the smallest key, and removes it when the transaction is committed. Costs [`Transaction::first`] and
     /// [`Transaction::remove`].
     ///
-    /// Takers of the same end conflict with each other, as with a write that puts an entry before that one: use [`Db::transact`](crate::Db::transact).
+    /// Transactions that pop from the same end conflict with each other, and with writes that insert an entry before the popped one: use
+    /// [`Db::transact`](crate::Db::transact).
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -138,36 +140,36 @@ impl Transaction {
         self.default().pop_last()
     }
 
-    /// All entries in key order, from both ends. Errors are yielded.
+    /// All entries in key order, from both ends. The iterator yields errors.
     pub fn iter(&self) -> TransactionIter<'_> {
         self.default().iter()
     }
 
-    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. Errors are yielded.
+    /// The entries whose keys lie in `bounds`. Inverted bounds are empty. The iterator yields errors.
     pub fn range(&self, bounds: impl KeyBounds) -> TransactionIter<'_> {
         self.default().range(bounds)
     }
 
-    /// The entries whose keys start with `prefix`. Errors are yielded.
+    /// The entries whose keys start with `prefix`. The iterator yields errors.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionIter<'_> {
         self.default().prefix(prefix)
     }
 
-    /// Sets `key` to `value` when the transaction is committed. O(log n) in the number of its writes, without reading the database. The same holds
-    /// for all other writes.
+    /// Sets `key` to `value` when the transaction is committed. O(log n) in the number of the transaction's writes, without reading the database. The
+    /// same holds for all other writes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key or value past its limit; [`Error::Full`]. The transaction is then as before.
+    /// [`Error::InvalidArgument`] for a key or value past its limit; [`Error::Full`]. The transaction is unchanged then.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.default().insert(key, value)
     }
 
-    /// Like [`Transaction::insert`], and the key is absent from `at` on, a [`SystemTime`]; with `None` it stays for ever, as with
-    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry). If that time had come when the transaction began, the key is removed. If
-    /// nothing in the database could expire then, the time of the transaction's first such call counts instead.
+    /// Like [`Transaction::insert`], but the entry expires at the [`SystemTime`] `at`; with `None` it never expires, as with
+    /// [`Keyspace::insert_with_expiry`](crate::Keyspace::insert_with_expiry). If that time had passed when the transaction began, the key is removed.
+    /// If no entry of the database expired when the transaction began, the time of its first such call is used instead.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`]; a value that expires may have 8 bytes less. [`Error::Closed`].
+    /// The errors of [`Transaction::insert`]; a value that expires may have 8 bytes less. [`Error::Closed`].
     pub fn insert_with_expiry(
         &self,
         key: impl AsRef<[u8]>,
@@ -177,31 +179,31 @@ impl Transaction {
         self.default().insert_with_expiry(key, value, at)
     }
 
-    /// Removes `key`, whether or not it has a value. Errors as of [`Transaction::insert`].
+    /// Removes `key`, whether or not it has a value. Errors are those of [`Transaction::insert`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.default().remove(key)
     }
 
-    /// Removes all keys within `bounds`, whether or not there are any, those included that other transactions add before the commit. Inverted bounds
+    /// Removes all keys within `bounds`, whether or not there are any, including those that other transactions add before the commit. Inverted bounds
     /// remove nothing.
     ///
-    /// Costs as [`Keyspace::remove_range`](crate::Keyspace::remove_range), and the transaction's own scans of the range step over the keys that it
-    /// holds.
+    /// Costs are those of [`Keyspace::remove_range`](crate::Keyspace::remove_range); the transaction's own scans of the range step over the keys in
+    /// it.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`], for either bound; [`Error::InvalidArgument`] if the transaction already removes
+    /// The errors of [`Transaction::insert`], for either bound; [`Error::InvalidArgument`] if the transaction already removes
     /// [`MAX_BATCH_RANGES`](crate::MAX_BATCH_RANGES) ranges that do not touch.
     pub fn remove_range(&self, bounds: impl KeyBounds) -> Result<()> {
         self.default().remove_range(bounds)
     }
 
-    /// Removes all keys that begin with `prefix`: as [`Transaction::remove_range`].
+    /// Removes all keys that begin with `prefix`, like [`Transaction::remove_range`].
     pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.default().remove_prefix(prefix)
     }
 
-    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may check that before it goes
-    /// on. Costs the first part of a commit, and waits for no write.
+    /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may call this before it
+    /// continues. Costs the first part of a commit, and waits for no write.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of reading tables.
@@ -214,17 +216,17 @@ impl Transaction {
         checked
     }
 
-    /// Writes everything, if nothing has changed what was read, and no key of it has expired. Returns the sequence number of the last operation; after
-    /// that number the writes are visible, and they survive as those of [`Db::write`](crate::Db::write) do.
+    /// Writes all operations, if nothing that was read has changed or expired. Returns the sequence number of the last operation, at which the writes
+    /// become visible; they are as durable as those of [`Db::write`](crate::Db::write).
     ///
-    /// A transaction that has written nothing succeeds without a check, and returns the number at which it has read: it has seen one moment. It
-    /// syncs nothing. A transaction that has read nothing writes without a check.
+    /// A transaction that has written nothing succeeds without a check, because its reads saw one moment, and returns the number at which it has
+    /// read. It syncs nothing then. A transaction that has read nothing writes without a check.
     ///
     /// The check costs O(w log r) for w operations that were written since the transaction began and r keys and ranges that it has read. Other writes
-    /// wait for that part of the check that concerns writes which came during it. A check looks up each key, and passes over each range, in the
-    /// database itself only if the record of newer writes does not reach back so far: after a [`Keyspace::ingest`](crate::Keyspace::ingest), or when
-    /// it took more than [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). As every conditional write does, a commit waits
-    /// for the writes that have begun.
+    /// wait for the part of the check that concerns writes made during the check. The check searches the database for each key and range only if the
+    /// record of newer writes does not go back far enough: after a [`Keyspace::ingest`](crate::Keyspace::ingest), or when the record took more than
+    /// [`Options::max_transaction_bytes`](crate::Options::max_transaction_bytes). Like every conditional write, a commit waits for the writes that
+    /// have begun.
     ///
     /// # Errors
     /// [`Error::Conflict`], with the key that was changed; the errors of [`Db::write`](crate::Db::write), and of reading tables.
@@ -238,7 +240,7 @@ impl Transaction {
         }
     }
 
-    /// Its reads and writes in `keyspace`.
+    /// The transaction's reads and writes in `keyspace`.
     pub(crate) fn of_keyspace(&self, keyspace: &KeyspaceRef) -> KeyspaceTransaction<'_> {
         self.state.pending.borrow_mut().reads.note_keyspace(keyspace);
         KeyspaceTransaction::new(&self.state, keyspace.clone())
@@ -249,7 +251,7 @@ impl Transaction {
     }
 }
 
-/// Runs `body` on new transactions until one is committed, or `body` fails for another reason than a conflict.
+/// Runs `body` on new transactions until one is committed, or until `body` fails for another reason than a conflict.
 pub(crate) fn transact<T, E: From<Error>>(
     core: &Arc<Core>,
     durability: Durability,
@@ -258,7 +260,7 @@ pub(crate) fn transact<T, E: From<Error>>(
     repeat(|| Transaction::begin(core), TRIES, durability, body)
 }
 
-/// Runs `body`, which reads and writes one entry of `keyspace`, on new transactions until one is committed, however often others come first.
+/// Runs `body`, which reads and writes one entry of `keyspace`, on new transactions until one is committed, whatever the number of conflicts.
 pub(crate) fn update<T>(
     core: &Arc<Core>,
     keyspace: &KeyspaceRef,
@@ -280,7 +282,7 @@ fn repeat<T, E: From<Error>>(
         let result = body(&transaction);
         tries -= 1;
         let (has_conflict, done) = match result {
-            // The error type of `body` does not show whether it was a conflict.
+            // The error type of `body` may hide that the cause was a conflict.
             Err(error) => (transaction.state.has_conflict.get(), Err(error)),
             Ok(result) => match transaction.commit(durability) {
                 Ok(_) => return Ok(result),
@@ -290,7 +292,7 @@ fn repeat<T, E: From<Error>>(
         if !has_conflict || tries == 0 {
             return done;
         }
-        // The one that came first may have more to do.
+        // The writer that caused the conflict may have more to do.
         std::thread::yield_now();
     }
 }

@@ -1,4 +1,4 @@
-//! [`Reads`]: what a transaction has read: single keys, and ranges as far as its iterators have gone.
+//! [`Reads`]: the reads of a transaction: single keys, and ranges as far as its iterators have moved.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -13,29 +13,29 @@ use crate::types::{
     start_and_end,
 };
 
-/// An upper estimate of the memory that a key or a range takes besides its bytes.
+/// An upper estimate of the memory of a key or a range without its bytes.
 const READ_BYTES: usize = 96;
-/// The number of keys up to which a look-up of each costs less than the record of newer writes.
+/// The maximum number of keys for which looking up each costs less than recording newer writes.
 const FEW_KEYS: usize = 16;
 
-/// The place of a range among the others, once it has one.
+/// The index of a range among the others, once it has been added.
 pub(super) type RangeSlot = Option<usize>;
 
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     keys: BTreeSet<Slice>,
     ranges: Vec<OwnedBounds>,
-    /// The same in order, as their first places and their ends; between two of them there is a place that was not read. Made by the first check.
+    /// The ranges in order, as first positions and ends; between two of them there is a position that was not read. Computed by the first check.
     places: OnceCell<Vec<(Vec<u8>, Vec<u8>)>>,
-    /// The first instant at which an entry that was read expires, and its key.
+    /// The first instant at which an entry that was read expires, and the key of that entry.
     expires: Option<(Millis, Slice)>,
-    /// The keyspaces of the transaction, except the default one; also those that it only writes.
+    /// The keyspaces of the transaction, except the default one, including those that it only writes.
     keyspaces: Vec<Arc<OpenKeyspace>>,
     bytes: usize,
 }
 
 impl Reads {
-    /// Notes that keys of `keyspace` are read or written.
+    /// Records that keys of `keyspace` are read or written.
     pub(super) fn note_keyspace(&mut self, keyspace: &KeyspaceRef) {
         let is_noted = |keyspace: &&Arc<_>| self.keyspaces.iter().any(|noted| Arc::ptr_eq(noted, keyspace));
         if let Some(keyspace) = keyspace.open().filter(|keyspace| !is_noted(keyspace)) {
@@ -51,7 +51,7 @@ impl Reads {
         self.keys.is_empty() && self.ranges.is_empty()
     }
 
-    /// The memory that this takes, in bytes.
+    /// The memory of these reads, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -66,7 +66,7 @@ impl Reads {
         self.keys.insert(Slice::from(key));
     }
 
-    /// Notes that the entry of `key` was read and expires at this instant, if it does.
+    /// Records that the entry of `key` was read, and the instant at which it expires, if it does.
     pub(super) fn note_expiry(&mut self, key: &[u8], at: Option<Millis>) {
         let is_first = |at: &Millis| self.expires.as_ref().is_none_or(|(first, _)| at < first);
         if let Some(at) = at.filter(is_first) {
@@ -74,7 +74,7 @@ impl Reads {
         }
     }
 
-    /// Adds `range`, or replaces the one in `slot`.
+    /// Adds `range`, or replaces the range in `slot`.
     pub(super) fn set_range(&mut self, slot: &mut RangeSlot, range: OwnedBounds) {
         let at = *slot.get_or_insert_with(|| {
             self.ranges.push((Bound::Unbounded, Bound::Unbounded));
@@ -87,12 +87,12 @@ impl Reads {
         self.places.take();
     }
 
-    /// Whether to compare the record of newer writes with what was read, instead of looking that up in the database.
+    /// Whether to compare the record of newer writes with the reads, instead of looking the reads up in the database.
     pub(super) fn prefer_record(&self) -> bool {
         !self.ranges.is_empty() || self.keys.len() > FEW_KEYS
     }
 
-    /// Checks that none of the `newer` writes concerns what was read at `read_at`. O(w log r) for w writes and r reads, after a sort of the ranges.
+    /// Checks that none of the `newer` writes changes what was read at `read_at`. O(w log r) for w writes and r reads, after a sort of the ranges.
     ///
     /// # Errors
     /// [`Error::Conflict`].
@@ -122,7 +122,7 @@ impl Reads {
         Ok(())
     }
 
-    /// Checks that the present view has no version, newer than `since`, of what was read at `read_at`.
+    /// Checks that the present view has no version newer than `since` of anything that was read at `read_at`.
     ///
     /// # Errors
     /// [`Error::Conflict`]; the errors of reading the tables that are newer than `since`.
@@ -141,7 +141,7 @@ impl Reads {
         Ok(())
     }
 
-    /// Checks that no entry that was read at `read_at` has expired; reads the clock only if one expires.
+    /// Checks that no entry that was read at `read_at` has expired; reads the clock only if such an entry has an expiry.
     ///
     /// # Errors
     /// [`Error::Conflict`].
@@ -162,7 +162,7 @@ impl Reads {
         self.conflict(key, |key| format!("a range was read at {read_at}, and its {key} changed at {changed}"))
     }
 
-    /// The conflict at the stored key `stored`, which `what` describes.
+    /// The error of a conflict at the stored key `stored`; `what` completes the description.
     fn conflict(&self, stored: &[u8], what: impl FnOnce(String) -> String) -> Error {
         let (id, key) = split_stored(stored).unwrap_or((DEFAULT_KEYSPACE, stored));
         let name =
@@ -174,7 +174,7 @@ impl Reads {
     }
 }
 
-/// The places of `ranges` in order; those that overlap or touch are one.
+/// The `ranges` in order; those that overlap or touch are merged.
 fn in_order(ranges: &[OwnedBounds]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut places: Vec<_> = ranges.iter().filter_map(start_and_end).collect();
     places.sort_unstable();

@@ -1,4 +1,4 @@
-//! [`TransactionState`]: what a transaction has, shared by its faces in all keyspaces.
+//! [`TransactionState`]: the data of a transaction, shared by its parts for all keyspaces.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::db::read::{PointRead, Snapshot};
 use crate::error::Result;
 use crate::types::{KeyspaceRef, Millis, Slice};
 
-/// The place where a commit looks for writes that are newer than its reads.
+/// The place in which a commit searches for writes that are newer than its reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConflictCheck {
-    /// In the record of the newest writes, which writers keep for it (`core/recent_writes.rs`).
+    /// In the record of the newest writes, which writers keep while such transactions are open (`core/recent_writes.rs`).
     InRecord,
     /// In the view: cheap for a few keys.
     InView,
@@ -21,21 +21,21 @@ pub(crate) enum ConflictCheck {
 #[derive(Debug)]
 pub(super) struct TransactionState {
     pub(super) core: Arc<Core>,
-    /// Lets writers record what they write, until the transaction is committed.
+    /// Makes writers record their operations until the transaction ends.
     _recorded: Option<Recorded>,
-    /// Its reads, in the default keyspace.
+    /// The snapshot for the transaction's reads, in the default keyspace.
     pub(super) snapshot: Snapshot,
     pub(super) pending: RefCell<Pending>,
-    /// The instant of its own writes, if its reads have none; read from the clock when it is needed first.
+    /// The instant for the transaction's own writes if its snapshot has none; read from the clock when it is first needed.
     own_instant: OnceCell<Millis>,
     /// Whether the last check before the commit has found a conflict.
     pub(super) has_conflict: Cell<bool>,
 }
 
 impl TransactionState {
-    /// Reads what is visible now. Its reads and writes may take `max_bytes` of memory.
+    /// A transaction that reads at the number that is visible now. Its reads and writes may take `max_bytes` of memory.
     pub(super) fn now(core: &Arc<Core>, max_bytes: usize, check: ConflictCheck) -> TransactionState {
-        // Before the number is registered: what is written after that is in the record.
+        // The recording begins before the number is registered, so that all later writes are in the record.
         let _recorded = (check == ConflictCheck::InRecord).then(|| Recorded::begin(core));
         let pending = RefCell::new(Pending::new(max_bytes));
         let (own_instant, has_conflict) = Default::default();
@@ -43,8 +43,8 @@ impl TransactionState {
         TransactionState { core: core.clone(), _recorded, snapshot, pending, own_instant, has_conflict }
     }
 
-    /// The instant at which it sees its own writes: that of its reads. If nothing in the database could expire when it began, it is the moment of
-    /// the first such write.
+    /// The instant at which the transaction's own writes are judged: that of its reads. If no entry of the database expired when the transaction
+    /// began, the instant is the time of the transaction's first write of such an entry.
     pub(super) fn instant(&self) -> Result<Millis> {
         self.snapshot.check()?;
         Ok(match self.snapshot.instant() {
@@ -60,7 +60,7 @@ impl TransactionState {
         Ok(&self.snapshot)
     }
 
-    /// The value of the stored key `key`, if it has one: what the transaction has `written`, or what was `committed`, with its expiry.
+    /// The value of the stored key `key`, if it has one: the transaction's own value in `written`, or the result of `committed`, with its expiry.
     pub(super) fn read_key<T>(
         &self,
         keyspace: &KeyspaceRef,
@@ -80,7 +80,7 @@ impl TransactionState {
     }
 }
 
-/// The need for a record of newer writes (`core/recent_writes.rs`), until this is dropped.
+/// Keeps the record of newer writes running (`core/recent_writes.rs`) until it is dropped.
 #[derive(Debug)]
 struct Recorded(Arc<Core>);
 

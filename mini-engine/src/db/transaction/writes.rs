@@ -1,7 +1,7 @@
-//! [`Writes`]: what a transaction has written and has not committed yet.
+//! [`Writes`]: the writes of a transaction before its commit.
 //!
-//! An operation on a key replaces earlier ones. The removal of a range also replaces those on the keys of the range. So no range removes what an
-//! operation on a key has left here, and a batch has the same effect in which all ranges come before the keys.
+//! An operation on a key replaces earlier ones on that key. The removal of a range also replaces the earlier operations on keys in the range. So no
+//! range removes the effect of an operation on a key in this list, and a batch with all ranges before the keys has the same effect.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,34 +10,34 @@ use crate::error::Result;
 use crate::iter::Direction;
 use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end};
 
-/// An upper estimate of the memory that an operation takes besides its bytes.
+/// An upper estimate of the memory of an operation without its bytes.
 const OP_BYTES: usize = 128;
 
-/// A value, and the instant from which on its key is absent, if there is one.
+/// A value, and the instant at which it expires, if it does.
 pub(super) type Expiring<V> = (V, Option<Millis>);
 
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     /// The value of each written key; `None` if it was removed.
     keys: BTreeMap<Slice, Option<Expiring<Slice>>>,
-    /// The removed ranges in order: first key, and end as [`start_and_end`](crate::types::start_and_end) returns it. Between two of them there is
-    /// a key.
+    /// The removed ranges in order, each as its first key and its end as returned by [`start_and_end`](crate::types::start_and_end). Between two of
+    /// them there is at least one key.
     ranges: Vec<(Slice, Slice)>,
     bytes: usize,
 }
 
-/// The memory that an operation takes, in bytes.
+/// The memory of an operation, in bytes.
 pub(super) fn bytes_of(first: &[u8], second: Option<&[u8]>) -> usize {
     OP_BYTES + first.len() + second.map_or(0, <[u8]>::len)
 }
 
 impl Writes {
-    /// The memory that this takes, in bytes.
+    /// The memory of these writes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The value that the transaction has given to `key`, `Some(None)` if it has removed it; `None` if it has not written the key.
+    /// The value that the transaction has given to `key`; `Some(None)` if the transaction has removed the key, `None` if it has not written it.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Slice>> {
         let is_removed = || {
             let from = self.ranges.partition_point(|(start, _)| **start <= *key);
@@ -47,7 +47,7 @@ impl Writes {
         written.or_else(|| is_removed().then_some(None))
     }
 
-    /// The first or the last key within `bounds` to which the transaction has given a value, and the value.
+    /// The first or the last key within `bounds` to which the transaction has given a value, and that value.
     pub(super) fn at_end(&self, bounds: &OwnedBounds, direction: Direction) -> Option<(Slice, Slice)> {
         let (lower, upper) = (bounds.start(), bounds.end());
         let mut within =
@@ -68,12 +68,12 @@ impl Writes {
         }
     }
 
-    /// Removes the keys from `start` on and before `end`.
+    /// Removes the keys from `start` up to `end`, exclusive.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if these are too many ranges for a batch.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the number of ranges exceeds that of a batch.
     pub(super) fn remove_range(&mut self, mut start: Slice, mut end: Slice) -> Result<()> {
-        // Those that overlap it, or touch it.
+        // The ranges that overlap the new one, or touch it.
         let from = self.ranges.partition_point(|(_, other)| !other.is_empty() && *other < start);
         let upto = self.ranges.partition_point(|(other, _)| is_before_end(other, &end) || *other == end);
         check_ranges(self.ranges.len() - (upto - from) + 1)?;
@@ -94,10 +94,10 @@ impl Writes {
         Ok(())
     }
 
-    /// The batch that does all this.
+    /// The batch with all of these writes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if it is too long for a batch.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if it exceeds the length of a batch.
     pub(super) fn into_batch(self) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();
         for (start, end) in self.ranges {

@@ -1,4 +1,4 @@
-//! The steps of a write in the pipeline: see `mod.rs`.
+//! The steps of a write in the pipeline, which `mod.rs` describes.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use crate::memtables::{memory_for, range_tombstone};
 use crate::types::{Durability, SeqNo, WriteBatch, check_seqno};
 use crate::wal::{self, Claim, Payload};
 
-/// The factor for the memory of a batch that did not fit although its estimate did.
+/// The factor that is applied to the memory of a batch when its estimate was too low.
 const SECOND_TRY_FACTOR: usize = 4;
 
-/// The behaviour of a write that would have to wait for another thread's work, and its condition.
+/// The behaviour of a write that would have to wait for other threads, and its condition, if any.
 #[derive(Clone, Copy)]
 pub(crate) enum WriteMode<'a> {
-    /// It waits.
+    /// The write waits.
     Wait,
-    /// It is not begun.
+    /// The write is not begun.
     NoWait,
-    /// It waits, and is done if this holds when every earlier write is visible and no later one has begun. This runs with the write lock held: it may
-    /// read but not write.
+    /// The write waits, and is done if this closure returns true when every earlier write is visible and no later one has begun. The closure runs
+    /// with the write lock held: it may read but not write.
     If(&'a dyn Fn(&mut State) -> Result<bool>),
 }
 
 struct Commit<'a> {
     batch: &'a WriteBatch,
     ops: &'a [Op<'a>],
-    /// The contents of its frame.
+    /// The contents of the batch's frame.
     payload: Payload<'a>,
     durability: Durability,
     mode: WriteMode<'a>,
-    /// Its estimated memory in a memtable, in bytes.
+    /// The estimated memory of the batch in a memtable, in bytes.
     memory: usize,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn commit(
     durability: Durability,
     mode: WriteMode<'_>,
 ) -> Result<Option<SeqNo>> {
-    // Done before the lock is taken: it takes more time than everything that is done under it.
+    // Compressed before the lock is taken: this takes more time than all steps under the lock.
     let compressed = core.store.options.log_compression.then(|| wal::compress(batch.payload())).flatten();
     let payload = compressed.as_deref().map_or(Payload::Raw(batch.payload()), Payload::Compressed);
     let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
@@ -68,7 +68,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         state = slow_down(core, state, bytes);
     }
     let mut is_second_try = false;
-    // The reason for closing the log.
+    // The error because of which the log was closed.
     let mut no_space = None;
     loop {
         let obstacle = match is_ready(core, &state, commit.memory) {
@@ -81,14 +81,14 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
                 state = wait_for(obstacle, core, state, commit.memory)?;
                 continue;
             }
-            // The next log gets the space of the reserve, for which this must wait.
+            // The next log is created with the space of the reserve, and the write must wait for that log.
             Some(_) if is_removal(commit.batch, commit.memory) => return Ok(None),
             _ => return no_space.map_or(Ok(None), Err),
         }
         if is_large(core, commit.memory) {
             enlarge_memtable(core, commit.memory)?;
         }
-        // Checked after every wait for room: other threads had the lock meanwhile.
+        // Checked after every wait for room, because other threads had the lock meanwhile.
         core.keyspaces.check_batch(commit.batch)?;
         if let WriteMode::If(holds) = commit.mode {
             core.wait_visible(state.last_seqno)?;
@@ -100,10 +100,10 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
             Err(InsertError::Full) if !is_second_try => {
-                // The estimate was too low for a memtable: the batch gets a fresh one of a multiple of it for itself.
+                // The estimate was too low: the batch gets a fresh memtable for itself, with a multiple of the estimate.
                 is_second_try = true;
                 commit.memory = commit.memory.saturating_mul(SECOND_TRY_FACTOR).max(core.store.options.memtable_bytes);
-                // A wait for room for this batch must bring another memtable.
+                // The next wait for room for this batch must bring another memtable.
                 state.active.is_full = true;
                 continue;
             }
@@ -111,7 +111,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
         };
         let assigned = match assign(core, &mut state, &commit) {
             Ok(assigned) => assigned,
-            // The reservation gives its memory back. The next log may still have space.
+            // Dropping the reservation returns its memory. The next log may still have space.
             Err(error) if state.logs.active.is_closed() && no_space.is_none() => {
                 no_space = Some(error);
                 continue;
@@ -136,13 +136,13 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     }
 }
 
-/// The error of a write that the memtable refused.
+/// The error of a write that the memtable rejected.
 #[cold]
 fn refused_by_memtable(core: &Core, state: &State, bytes: usize, error: InsertError) -> Error {
     match error {
         InsertError::Full => Error::Full(format!("a batch of {bytes} bytes does not fit into any memtable")),
         InsertError::TooLarge => Error::InvalidArgument(error.to_string()),
-        // Only the holder of the write lock freezes, and puts a fresh memtable in place when it does.
+        // Only the holder of the write lock freezes a memtable, and then installs a fresh one.
         _ => {
             let error = Error::ReadOnly { cause: format!("the active memtable refused a write: {error}") };
             core.fail_locked(state, &error);
@@ -151,7 +151,7 @@ fn refused_by_memtable(core: &Core, state: &State, bytes: usize, error: InsertEr
     }
 }
 
-/// Gives the memtable what it holds beside its entries, before these become visible.
+/// Adds the range tombstones and expiries of the batch to the memtable, before the entries become visible.
 #[inline(never)]
 fn note_ranges_and_expiries(core: &Core, view: &View, batch: &WriteBatch, first_seqno: SeqNo) {
     if batch.expiring() > 0 {
@@ -162,7 +162,7 @@ fn note_ranges_and_expiries(core: &Core, view: &View, batch: &WriteBatch, first_
     view.active.add_ranges(ops.filter_map(|(op, seqno)| range_tombstone(op, seqno)));
 }
 
-/// The numbers and the places of a write, assigned under the lock.
+/// The sequence numbers, the places in the log and the ticket of a write, assigned under the lock.
 struct Assigned {
     claim: Claim,
     ticket: u64,
@@ -170,7 +170,7 @@ struct Assigned {
     last_seqno: SeqNo,
 }
 
-/// Step 3. Once it has succeeded, nothing can fail.
+/// Step 3. After it has succeeded, nothing can fail.
 fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigned> {
     let count = commit.batch.count();
     let (first_seqno, last_seqno) = (state.last_seqno + 1, state.last_seqno.saturating_add(u64::from(count)));
@@ -183,7 +183,7 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
         }
     }
     let claim = state.logs.active.claim((first_seqno, count), commit.payload);
-    // Nothing is applied yet, and part of the frame may be on disk (rule 7).
+    // Nothing is applied yet, but part of the frame may be on disk (rule 7).
     let claim = claim.inspect_err(|error| {
         if !state.logs.active.is_closed() && !matches!(error, Error::InvalidArgument(_)) {
             core.fail_locked(state, error);
@@ -197,7 +197,7 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
     }
     state.last_seqno = last_seqno;
     state.tickets.next += 1;
-    // A batch larger than half a memtable has the log and the memtable for itself: they count as full from now on.
+    // A batch larger than half a memtable has the log and the memtable to itself: they count as full from now on.
     state.active.is_full |= is_large(core, commit.memory);
     state.active.estimate += commit.memory;
     want_log_ahead(core, state);
@@ -207,10 +207,10 @@ fn assign(core: &Core, state: &mut State, commit: &Commit<'_>) -> Result<Assigne
     Ok(Assigned { claim, ticket, first_seqno, last_seqno })
 }
 
-/// Adds a batch to the record for transactions.
+/// Adds a batch to the record of recent writes, for transactions.
 #[inline(never)]
 fn record(core: &Core, recent: &mut RecentWrites, batch: &WriteBatch, first_seqno: SeqNo) {
-    // A number that is registered later is a visible one.
+    // A transaction that begins later registers a number that includes all visible writes.
     if !core.recording.is_needed() {
         recent.drop_upto(core.visible());
     } else if recent.begins_chunk() {
@@ -229,18 +229,18 @@ fn sync(core: &Core, view: Guard<Arc<View>>, end: u64) -> Result<()> {
     core.sync_log(&log, end)
 }
 
-/// Freezes the memtable of a large batch at once if the queue has room and the next log exists. Otherwise the next write freezes it, so that this
-/// one need not wait.
+/// Freezes the memtable of a large batch at once, if the queue has room and the next log exists. Otherwise the next write freezes it, so that this
+/// write need not wait.
 #[cold]
 fn freeze_after_large(core: &Core) {
     let mut state = core.lock();
-    // Another write may have done it.
+    // Another write may have frozen the memtable.
     if state.active.is_full
         && core.check_writable(&state).is_ok()
         && core.has_room()
         && let Err(error) = rotate(core, &mut state)
     {
-        // The batch is written. The next write finds the failure and reports it.
+        // The batch is written already. The next write detects the failure and returns it.
         tracing::warn!(%error, "could not freeze the memtable of a large batch");
     }
 }

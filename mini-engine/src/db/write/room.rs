@@ -1,6 +1,6 @@
 //! Makes room for a write: slows it down, rotates the memtable and its log, or waits for the workers.
 //!
-//! Every wait releases the write lock, so its caller checks everything again afterwards.
+//! Every wait releases the write lock, so the caller checks everything again afterwards.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -13,15 +13,15 @@ use crate::memtables::memory_for;
 use crate::metrics::Waits;
 use crate::types::{BatchOp, WriteBatch};
 
-/// Freezes the active memtable, unless it is empty, so that it gets flushed. Returns the number of the log before which everything is then in
-/// frozen memtables or tables. For callers that wait for the flush. They wait for room on level 0 as writers do. Returns the error of a flush or a
-/// compaction that fails for lack of space while this waits, and that of a log that cannot be created.
+/// Freezes the active memtable, unless it is empty, so that it is flushed. Returns a log number: the writes in all earlier logs are then in frozen
+/// memtables or tables. Used by callers that wait for the flush. They wait for room on level 0 like writers. Returns the error of a flush or a
+/// compaction that lacks space while this waits, or of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
     let mut state = core.lock();
     let failures = state.flushing.failures;
     let mut has_waited = false;
     loop {
-        // Comes first, because it may release the lock. The later checks hold until the wait.
+        // This wait is done first, because it may release the lock. The later checks stay valid as long as the lock is held.
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         check(core, &state)?;
@@ -50,7 +50,7 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
     }
 }
 
-/// The error that keeps compactions from taking tables off a full level 0, if there is one. They are tried again, but ever more rarely.
+/// The error that keeps compactions from taking tables off a full level 0, if any. Failed compactions are tried again, but with growing delays.
 fn error_of_compactions<'a>(core: &Core, state: &'a State) -> Option<&'a Error> {
     let is_gone_around = |error: &Error| error.unreadable_file().is_some();
     let is_relieved = state.compacting.in_progress.relieves_level_0()
@@ -58,13 +58,13 @@ fn error_of_compactions<'a>(core: &Core, state: &'a State) -> Option<&'a Error> 
     if core.level_0_has_room() || is_relieved {
         return None;
     }
-    // A compaction of deeper levels may block level 0, and keeps its tables until it succeeds.
+    // A compaction of deeper levels may block level 0, and holds its tables until it succeeds.
     let is_in_the_way = |error: &&Error| error.is_transient() && !state.compacting.in_progress.is_at_work();
     state.compacting.level_0_error.as_ref().or(state.compacting.error.as_ref().filter(is_in_the_way))
 }
 
-/// Fails if the flush or the compaction of level 0 that a writer waits for lacks space or file handles (rule 8). Both are tried again in any case;
-/// so the writer gets the error at once, and not when there is space.
+/// Fails if space or file handles are lacking for the flush or the compaction of level 0 that a writer waits for (rule 8). Both are tried again in
+/// any case, but the writer gets the error at once instead of waiting until there is space.
 pub(crate) fn check_space(core: &Core, state: &State) -> Result<()> {
     let flush = state.flushing.error.as_ref().filter(|_| !core.queue_has_room());
     let error = flush.or_else(|| error_of_compactions(core, state).filter(|error| error.is_transient()));
@@ -84,9 +84,9 @@ pub(super) fn is_removal(batch: &WriteBatch, memory: usize) -> bool {
     memory <= MAX_REMOVAL && batch.iter().all(removes)
 }
 
-/// The obstacle that a write must wait for before it can begin.
+/// The condition that a write must wait for before it can begin.
 pub(super) enum Obstacle {
-    /// The end of a bulk load.
+    /// The end of an ingest.
     Load,
     /// A larger reserve.
     Reserve,
@@ -95,7 +95,7 @@ pub(super) enum Obstacle {
     Log,
 }
 
-/// Whether there is room already, as for nearly every write. Reads no more than these few words.
+/// Whether there is room already, as for nearly every write. Reads only these few words.
 #[inline(always)]
 pub(super) fn is_ready(core: &Core, state: &State, memory: usize) -> bool {
     core.check_writable(state).is_ok()
@@ -106,7 +106,7 @@ pub(super) fn is_ready(core: &Core, state: &State, memory: usize) -> bool {
         && !is_large(core, memory)
 }
 
-/// Step 1, without waiting. If it returns no obstacle, the active memtable and its log may take the write.
+/// Step 1, without waiting. If it returns no obstacle, the active memtable and its log have room for the write.
 #[cold]
 pub(super) fn make_room(core: &Core, state: &mut State, batch: &WriteBatch, memory: usize) -> Result<Option<Obstacle>> {
     if state.active.estimate.saturating_add(memory) > state.active.ready_upto {
@@ -133,13 +133,13 @@ pub(super) fn make_room(core: &Core, state: &mut State, batch: &WriteBatch, memo
     }
 }
 
-/// Waits until a write of `batch` that does not wait could begin.
+/// Waits until a write of `batch` could begin without waiting.
 pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     fail_on_unwind(core, || {
         let mut state = slow_down(core, core.lock_for_write(), 0);
         state.controller.admit_next();
         let memory = memory_for(batch.len(), batch.ranges(), batch.payload().len());
-        // After each wait everything is checked again: another writer may have rotated, or have filled the new memtable.
+        // After each wait everything is checked again: another writer may have rotated, or filled the new memtable.
         while let Some(obstacle) = make_room(core, &mut state, batch, memory)? {
             state = wait_for(obstacle, core, state, memory)?;
         }
@@ -147,7 +147,7 @@ pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
     })
 }
 
-/// Waits until the obstacle may be gone.
+/// Waits until the obstacle may have ended.
 #[cold]
 pub(super) fn wait_for<'a>(
     obstacle: Obstacle,
@@ -169,11 +169,11 @@ pub(super) fn wait_for<'a>(
     }
 }
 
-/// Replaces the active memtable, which is empty, by a larger one, for a write of `memory` bytes.
+/// Replaces the active memtable, which is empty, with a larger one, for a write of `memory` bytes.
 #[cold]
 pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
     let view = core.view.load_full();
-    // It is empty, so no reader misses it. The larger one keeps its log, which is empty too.
+    // The active memtable is empty, so no reader misses an entry. The larger memtable belongs to the same log, which is empty too.
     let larger = core.memtables.make(view.active.log, memory)?;
     core.view.store(Arc::new(View { active: larger, ..View::clone(&view) }));
     Ok(())
@@ -182,7 +182,7 @@ pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
 /// Waits until the reserve is large enough for a write of `memory` bytes.
 ///
 /// # Errors
-/// The error of an attempt to make it so that began after the call, unless writes wait for space; [`Error::Closed`].
+/// Errors: that of a failed attempt to enlarge the reserve that began after the call, unless `wait_for_space` is set; [`Error::Closed`].
 pub(crate) fn wait_for_reserve<'a>(
     core: &'a Core,
     mut state: MutexGuard<'a, State>,
@@ -193,7 +193,7 @@ pub(crate) fn wait_for_reserve<'a>(
         core.check_writable(&state)?;
         match state.cover.attempts.failure_after(begun).filter(|_| core.is_tight()) {
             Some(error) if !core.store.options.wait_for_space => return Err(error.clone()),
-            // There are more attempts, from time to time.
+            // The attempt is repeated from time to time.
             Some(_) => {}
             None => {
                 if state.cover.want(memory) {
@@ -206,8 +206,8 @@ pub(crate) fn wait_for_reserve<'a>(
     Ok(state)
 }
 
-/// Whether the active memtable takes `bytes` of memory. Its counts are read only if the estimates of its writes reach `bytes`, because they are on
-/// cache lines that other writers write.
+/// Whether the active memtable takes at least `bytes` of memory. The memtable's counters are read only if the estimates of its writes reach `bytes`,
+/// because they are on cache lines that other writers write.
 #[inline]
 fn has_reached(core: &Core, state: &mut State, bytes: usize) -> bool {
     if state.active.estimate >= bytes {
@@ -221,7 +221,7 @@ fn memory_usage(core: &Core) -> usize {
     core.view.load().active.memory_usage()
 }
 
-/// Whether the active memtable must not get a write of `memory` bytes beside what it has.
+/// Whether the active memtable has no room for a write of `memory` bytes.
 fn is_full(core: &Core, state: &mut State, memory: usize) -> bool {
     let full = core.store.options.memtable_bytes;
     let full = if core.is_tight() { full.min(REMOVALS) } else { full };
@@ -229,27 +229,27 @@ fn is_full(core: &Core, state: &mut State, memory: usize) -> bool {
 }
 
 fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool> {
-    // A closed log accepts nothing more, even if its memtable is empty.
+    // A closed log accepts no more frames, even if its memtable is empty.
     if state.logs.active.is_closed() {
         return Ok(true);
     }
     if !is_full(core, state, memory) {
         return Ok(false);
     }
-    // A write under way may not be in the memtable yet.
+    // A running write may not be in the memtable yet.
     core.wait_visible(state.last_seqno)?;
     Ok(!core.view.load().active.table.is_empty())
 }
 
-/// Waits for a worker on a condition variable: the writer continues as soon as there is room, or a failure to report. The write has not begun yet,
-/// so it may be tried again.
+/// Waits for a worker on a condition variable: the writer continues as soon as there is room, or a failure to return. The write has not begun, so it
+/// may be tried again.
 #[cold]
 fn stall<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let _wait = Wait::begin(&core.store.counters.stalls);
     tracing::debug!("a write waits for a flush or a compaction");
     loop {
         let stalled;
-        // Comes first, because it may release the lock. The later checks hold until the wait.
+        // `check_not_stalled` comes first, because it may release the lock. The later checks stay valid as long as the lock is held.
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
         if core.has_room() {
@@ -280,19 +280,19 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Replaces log and memtable by new ones and freezes the old ones, if the next log exists; false otherwise.
+/// If the next log exists, replaces the log and the memtable and freezes the old ones; returns false otherwise.
 ///
 /// The next log was created, synced and named in the directory before `rotate` gets it, and so before the first write into it, and before any
-/// manifest edit can name it as the start of replay (rule 4). Nothing here waits for the device.
+/// manifest edit can refer to it as the start of replay (rule 4). Nothing here waits for the device.
 #[inline(never)]
 pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     let Some(number) = state.logs.next.number() else { return Ok(false) };
-    // The writers inside finish without the lock. After that the memtable and the places in its log are complete.
+    // Running writers finish without the lock. After that the memtable is complete, and so are the places in its log.
     core.wait_visible(state.last_seqno)?;
     let memtable = core.memtables.make(number, 0)?;
     let Some(segment) = state.logs.rotate() else { return Ok(false) };
     let view = core.view.load_full();
-    // No writer is inside, so this does not wait. A later write to it fails with an error.
+    // No writer is inside the memtable, so this does not wait. A later write to the frozen memtable fails with an error.
     view.active.table.freeze();
     core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
     state.active.is_full = false;
@@ -314,7 +314,7 @@ pub(super) fn want_log_ahead(core: &Core, state: &mut State) {
 /// Waits for the next log, or until another writer has rotated to it.
 ///
 /// # Errors
-/// The error of an attempt to make the log that began after the call; the error that has ended writing; [`Error::Closed`].
+/// Errors: that of a failed attempt to create the log that began after the call; the error that has ended writing; [`Error::Closed`].
 fn wait_for_log<'a>(core: &'a Core, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
     let (begun, number) = (state.logs.next.attempts.begun(), state.logs.active.segment().number());
     while !state.logs.next.is_ready() && state.logs.active.segment().number() == number {
@@ -355,7 +355,7 @@ fn delay_write<'a>(core: &'a Core, mut state: MutexGuard<'a, State>, bytes: usiz
     state
 }
 
-/// Like [`slow_down`], for a write that does not wait. Returns whether it may begin; later writes wait for its debt.
+/// Like [`slow_down`], for a write that does not wait. Returns whether the write may begin; later writes wait for its debt.
 pub(super) fn is_fast_enough(core: &Core, state: &mut State, bytes: usize) -> bool {
     state.controller.admits(bytes, state.level_0_tables, &core.store.options, Instant::now())
 }

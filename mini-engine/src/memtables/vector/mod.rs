@@ -1,11 +1,11 @@
-//! [`VectorTable`]: a memtable that appends, for loads that write and do not read.
+//! [`VectorTable`]: an append-only memtable, for loads with writes and no reads.
 //!
-//! Entries are stored in the order in which they were applied; a write searches and links nothing. They are sorted once, by the first scan after
-//! the freeze, which is the flush. Until then a point read looks at all entries, and a scan sorts a copy of them: the results are right, but only a
-//! few reads are affordable. (RocksDB's `VectorRepFactory`.)
+//! Entries are stored in the order in which they were applied; a write neither searches nor links. They are sorted once, by the first scan after the
+//! freeze, which is the flush. Until then a point read examines all entries, and a scan sorts a copy of them: the results are right, but this is
+//! affordable only for a few reads. (RocksDB has the same in its `VectorRepFactory`.)
 //!
-//! T1 entries are appended, by one writer at a time; none ever changes. A number is published after the entries of all numbers up
-//!    to it are appended, so a reader that sees a number sees them.
+//! T1 entries are appended, by one writer at a time; no entry ever changes. A sequence number is published after the entries of all numbers up to it
+//!    were appended, so a reader that sees the number sees these entries.
 //! T2 after the freeze nothing is appended, so the entries that are sorted then are complete.
 
 mod sorted;
@@ -23,7 +23,7 @@ use crate::types::{Kind, SeqNo, Slice};
 /// The bytes of keys and values in one chunk of a [`VectorBuilder`].
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Entries that a scan fetches from memory together.
+/// The number of entries that a scan fetches from memory together.
 const FETCHED_AT_ONCE: usize = 16;
 
 #[derive(Debug, Default)]
@@ -38,16 +38,16 @@ struct Appended {
 struct Shared {
     limit: usize,
     appended: RwLock<Appended>,
-    /// Made by the first scan after the freeze.
+    /// Created by the first scan after the freeze.
     sorted: OnceLock<Arc<Sorted>>,
 }
 
-/// An append-only memtable. Clones share it.
+/// An append-only memtable. Clones share the memtable.
 #[derive(Clone, Debug)]
 pub(crate) struct VectorTable(Arc<Shared>);
 
 impl VectorTable {
-    /// An empty table that takes about `limit` bytes.
+    /// An empty table for about `limit` bytes.
     pub(crate) fn new(limit: usize) -> VectorTable {
         VectorTable(Arc::new(Shared { limit, appended: RwLock::default(), sorted: OnceLock::new() }))
     }
@@ -91,8 +91,8 @@ impl VectorTable {
         Ok(VectorReservation { table: self, bytes: Arc::from(bytes), entries, memory })
     }
 
-    /// Returns the result of `take` for number, kind and stored value of the newest version of `key` that is not newer than `seqno`.
-    /// O(entries) before the first scan after the freeze, O(log entries) afterwards.
+    /// Calls `take` with number, kind and stored value of the newest version of `key` with a number <= `seqno`, and returns the result. O(entries)
+    /// before the first scan after the freeze, O(log entries) afterwards.
     pub(crate) fn get<T>(&self, key: &[u8], seqno: SeqNo, take: impl FnOnce(SeqNo, Kind, &[u8]) -> T) -> Option<T> {
         let found = |(seqno, kind, stored): (SeqNo, Kind, &[u8])| take(seqno, kind, stored);
         match self.0.sorted.get() {
@@ -101,7 +101,7 @@ impl VectorTable {
         }
     }
 
-    /// All present entries, sorted. O(n log n) each time before the freeze, once after it.
+    /// All present entries, sorted. O(n log n) for each call before the freeze, once after it.
     pub(crate) fn iter(&self) -> VectorIter {
         VectorIter { entries: self.sorted(), at: usize::MAX }
     }
@@ -116,14 +116,14 @@ impl VectorTable {
         };
         let sorted = Arc::new(Sorted::new(entries));
         if frozen {
-            // Two scans may have sorted the same entries: one result is kept.
+            // Two scans may have sorted the same entries: only one result is kept.
             return self.0.sorted.get_or_init(|| sorted).clone();
         }
         sorted
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Appended> {
-        // Appending is one step, so a panic of its thread leaves entries whole; the published number says which ones count.
+        // An append is one step, so a panic of its thread leaves entries whole; the published number decides which ones are visible.
         self.0.appended.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +132,7 @@ impl VectorTable {
     }
 }
 
-/// The engine's kind of an entry. A tombstone that has a value is an expiring entry.
+/// The engine's kind of an entry. An entry of tombstone kind with a value is an entry that expires.
 #[inline]
 pub(super) fn kind(kind: fastskip::Kind, has_value: bool) -> Kind {
     match kind {
@@ -151,7 +151,7 @@ fn op_len(op: &Op<'_>) -> usize {
     op.key().len() + op.value().iter().map(|part| part.len()).sum::<usize>()
 }
 
-/// Appends the key and the value of `op` to `bytes`, and returns their places. Both are within their limits.
+/// Appends the key and the value of `op` to `bytes`, and returns their positions. Both lengths are within their limits.
 fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     let key = bytes.len() as u32;
     bytes.extend_from_slice(op.key());
@@ -159,7 +159,7 @@ fn append(bytes: &mut Vec<u8>, op: &Op<'_>) -> VectorEntry {
     VectorEntry::new(key, op.key().len() as u32, bytes.len() as u32, kind_of(op))
 }
 
-/// A chunk of `op` alone, which has `len` bytes: they are copied once.
+/// A chunk for `op` alone, which has `len` bytes: they are copied once.
 fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
     let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
     let mut rest = Arc::get_mut(&mut bytes).unwrap_or_default();
@@ -171,7 +171,7 @@ fn alone(op: &Op<'_>, len: usize) -> (Arc<[u8]>, VectorEntry) {
     (bytes, VectorEntry::new(0, op.key().len() as u32, len as u32, kind_of(op)))
 }
 
-/// Fills a table by one thread, before anyone reads it: nothing is locked, and entries share large pieces of memory.
+/// Fills a table on one thread, before any thread reads it: no lock is needed, and entries share large chunks of memory.
 #[derive(Debug, Default)]
 pub(crate) struct VectorBuilder {
     entries: UnsortedEntries,
@@ -185,7 +185,7 @@ impl VectorBuilder {
         self.memory
     }
 
-    /// Adds `op` with number `seqno`, which is above all earlier ones.
+    /// Adds `op` with sequence number `seqno`, which is above all earlier ones.
     pub(crate) fn push(&mut self, op: &Op<'_>, seqno: SeqNo) {
         let len = op_len(op);
         self.memory += len + ENTRY_BYTES;
@@ -225,7 +225,7 @@ pub(crate) struct VectorReservation<'a> {
     table: &'a VectorTable,
     bytes: Arc<[u8]>,
     entries: Vec<VectorEntry>,
-    /// The memory that is returned if they are not applied. Several writers reserve at once.
+    /// The memory to return if the operations are not applied. Several writers may hold reservations at once.
     memory: usize,
 }
 
@@ -238,7 +238,7 @@ impl Drop for VectorReservation<'_> {
 }
 
 impl VectorReservation<'_> {
-    /// Appends them, the first with sequence number `first`.
+    /// Appends the operations; the first one gets sequence number `first`.
     pub(crate) fn apply(mut self, first: SeqNo) {
         self.memory = 0;
         let (bytes, reserved) = (self.bytes.clone(), std::mem::take(&mut self.entries));
@@ -248,10 +248,10 @@ impl VectorReservation<'_> {
     }
 }
 
-/// A cursor over sorted entries, which it keeps alive.
+/// A cursor over sorted entries; it keeps them alive.
 pub(crate) struct VectorIter {
     entries: Arc<Sorted>,
-    /// The position behind all entries if the cursor is at none.
+    /// The index of the current entry; the number of entries if the cursor is invalid.
     at: usize,
 }
 

@@ -1,8 +1,8 @@
-//! [`UnsortedEntries`], in the order of arrival, and [`Sorted`], in the order of their keys.
+//! [`UnsortedEntries`], in the order of arrival, and [`Sorted`], in key order.
 //!
-//! An entry is the place of its key and its value among bytes that many entries share. A comparison of two keys would fetch both from memory, so
-//! sorted entries have a *head* beside them: the eight bytes of the key after the prefix that all keys share, padded with zeros. Of two different
-//! heads the smaller one belongs to the smaller key. If heads are equal, the keys are compared.
+//! An entry is the position of its key and its value in a chunk of bytes that many entries share. A comparison of two keys would fetch both from
+//! memory, so each sorted entry is stored with a *head*: the eight bytes of the key after the prefix that all keys share, padded with zeros. If two
+//! heads differ, the smaller one belongs to the smaller key. If they are equal, the keys are compared.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -12,21 +12,21 @@ use std::sync::Arc;
 use crate::codec;
 use crate::types::{Kind, MAX_STORED_KEY_LEN, SeqNo, Slice, entry_order};
 
-/// Bytes of memory that an entry takes beside its key and value.
+/// The memory of an entry in bytes, without its key and value.
 pub(super) const ENTRY_BYTES: usize = size_of::<VectorEntry>() + size_of::<u64>();
 
-/// The number of bytes that are fetched from memory together.
+/// The number of bytes that the processor fetches from memory at once.
 const CACHE_LINE: usize = 64;
 
-/// An entry: the place of its bytes. The value follows the key.
+/// An entry: the position of its bytes. The value directly follows the key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VectorEntry {
-    /// Like `chunk`, set when the entry is added to others.
+    /// Like `chunk`, set when the entry is added to the unsorted entries.
     seqno: SeqNo,
     chunk: u32,
     key: u32,
     value_len: u32,
-    /// The length of its key, with its lowest byte first: in three bytes an entry has 24.
+    /// The length of the entry's key, lowest byte first: with three bytes the whole entry has 24.
     key_len: [u8; 3],
     kind: Kind,
 }
@@ -43,19 +43,19 @@ impl UnsortedEntries {
         self.entries.len()
     }
 
-    /// Adds entries of the chunk that [`end_chunk`](Self::end_chunk) will add, the first with number `first`.
+    /// Adds entries whose chunk the next call of [`end_chunk`](Self::end_chunk) adds; the first one gets sequence number `first`.
     pub(super) fn extend(&mut self, entries: impl IntoIterator<Item = VectorEntry>, first: SeqNo) {
         let chunk = self.chunks.len() as u32;
         let entries = entries.into_iter().zip(first..);
         self.entries.extend(entries.map(|(entry, seqno)| VectorEntry { seqno, chunk, ..entry }));
     }
 
-    /// Adds the bytes of the entries that were added since the last call.
+    /// Adds the chunk of the entries that were added since the last call.
     pub(super) fn end_chunk(&mut self, bytes: Arc<[u8]>) {
         self.chunks.push(bytes);
     }
 
-    /// The newest version of `key` that is not newer than `seqno`, by a look at all entries.
+    /// The newest version of `key` with a number <= `seqno`; examines all entries.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(SeqNo, Kind, &[u8])> {
         let is_version = |entry: &&VectorEntry| entry.seqno <= seqno && entry.key_in(&self.chunks) == key;
         let newest = self.entries.iter().filter(is_version).max_by_key(|entry| entry.seqno)?;
@@ -64,7 +64,7 @@ impl UnsortedEntries {
 }
 
 impl VectorEntry {
-    /// The entry whose bytes begin at `key` of a chunk and end at `end`.
+    /// The entry whose bytes in its chunk begin at `key` and end at `end`.
     pub(super) fn new(key: u32, key_len: u32, end: u32, kind: Kind) -> Self {
         const { assert!(size_of::<Self>() == 24 && MAX_STORED_KEY_LEN < 1 << 24) };
         let [low, middle, high, _] = key_len.to_le_bytes();
@@ -95,7 +95,7 @@ impl VectorEntry {
     }
 }
 
-/// Entries in order: by key ascending, within a key by number descending.
+/// Entries sorted by key ascending, and within a key by number descending.
 #[derive(Debug)]
 pub(super) struct Sorted {
     /// The number of leading bytes that all keys share.
@@ -106,7 +106,7 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// Sorts. O(n log n), and O(n) if they are in order.
+    /// Sorts the entries. O(n log n), or O(n) if they are already in order.
     pub(super) fn new(unsorted: UnsortedEntries) -> Sorted {
         let UnsortedEntries { entries, chunks } = unsorted;
         let shared = shared_prefix(&entries, &chunks);
@@ -156,8 +156,8 @@ impl Sorted {
         self.heads.get(before) == self.heads.get(at) && self.key(before) == self.key(at)
     }
 
-    /// Reads two bytes of each of these entries, which are needed soon. No read depends on another, so they wait for memory together; otherwise a
-    /// scan would wait for each entry in turn.
+    /// Reads two bytes of each of these entries, which are needed soon. No read depends on another, so the processor fetches the entries in parallel;
+    /// otherwise a scan would wait for each entry in turn.
     pub(super) fn fetch(&self, range: Range<usize>) {
         let end = range.end.min(self.len());
         let read = |entry: &VectorEntry| {
@@ -169,13 +169,13 @@ impl Sorted {
         black_box(entries.iter().filter_map(read).fold(0, |all, read| all ^ read));
     }
 
-    /// The newest version of `key` that is not newer than `seqno`.
+    /// The newest version of `key` with a number <= `seqno`.
     pub(super) fn find(&self, key: &[u8], seqno: SeqNo) -> Option<(SeqNo, Kind, &[u8])> {
         let at = self.count(key, seqno, |order| order == Ordering::Less);
         (at < self.len() && self.key(at) == key).then(|| (self.seqno(at), self.kind(at), self.value(at)))
     }
 
-    /// The number of entries for which `passes` accepts the comparison with `(key, seqno)`; these must be the entries up to some place.
+    /// The number of entries for which `passes` accepts the comparison with `(key, seqno)`; these must be the first entries, up to some index.
     pub(super) fn count(&self, key: &[u8], seqno: SeqNo, passes: impl Fn(Ordering) -> bool) -> usize {
         let equal = self.equal_heads(key);
         let order = |entry: &VectorEntry| entry_order((entry.key_in(&self.chunks), entry.seqno), (key, seqno));
@@ -183,7 +183,7 @@ impl Sorted {
         equal.start + candidates.partition_point(|entry| passes(order(entry)))
     }
 
-    /// The entries with the head of `key`: entries before them are less, entries after them greater.
+    /// The entries with the head of `key`: all entries before them are less, all entries after them greater.
     fn equal_heads(&self, key: &[u8]) -> Range<usize> {
         let shared = self.key(0).get(..self.shared).unwrap_or_default();
         match key.get(..self.shared).unwrap_or(key).cmp(shared) {

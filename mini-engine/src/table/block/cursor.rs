@@ -1,4 +1,4 @@
-//! Data blocks: sorted entries with shared-prefix compression and restart points.
+//! Data blocks: sorted entries with prefix compression and restart points.
 //!
 //! ```text
 //! entry    varint shared, varint unshared, varint (seqno * 2 + kind), [varint value length: values only, or all],
@@ -6,9 +6,9 @@
 //! block    entries (at least one), offset of each restart u32, number of restarts u32; its top bit: all entries have a value length
 //! ```
 //!
-//! `shared` bytes of a key are those of the key before it; at a restart, every 16 entries, `shared` is 0, so that a search can start there. Entries
-//! are strictly in entry order. An entry that expires is a tombstone whose value is not empty: its instant and its value. So from the first one of a
-//! table on, all entries have a value length. [`Cursor`] decodes them with [`entry`](crate::table::block::entry), which accepts any bytes.
+//! `shared` is the number of leading bytes that a key shares with the previous one; at a restart, every 16 entries, it is 0, so a search can start
+//! there. Entries are in strict entry order. An entry that expires is stored as a tombstone with instant and value. So from the first such block of a
+//! table on, all entries have a value length. [`Cursor`] decodes entries with [`entry`](crate::table::block::entry), which accepts any bytes.
 
 use std::ops::Range;
 
@@ -20,10 +20,10 @@ use crate::table::block::entry::{ALL_HAVE_VALUES, Decoded, Entry, Parts, RESTART
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::{FoundEntry, LINE, MANY_ENTRIES, find, read_ahead};
 
-/// A builder keeps no more memory than this for the next block, in bytes.
+/// The maximum memory that a builder keeps for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
 
-/// Bytes of a block that a scan reads ahead: those of common blocks.
+/// The number of bytes of a block that a scan reads ahead: the length of common blocks.
 const READ_AHEAD: usize = 4 << 10;
 
 /// Builds the contents of one block.
@@ -33,17 +33,17 @@ pub(crate) struct BlockBuilder {
     restarts: Vec<u32>,
     entries: usize,
     last_key: Vec<u8>,
-    /// An entry that expires was added to this block or to an earlier one.
+    /// Whether an entry that expires was added to this block or to an earlier one.
     all_have_values: bool,
 }
 
 impl BlockBuilder {
-    /// Whether the block takes an entry of this kind. An empty one takes any.
+    /// Whether an entry of this kind can be added to the block. To an empty block any entry can be added.
     pub(crate) fn takes(&self, kind: Kind) -> bool {
         kind != Kind::Expiring || self.all_have_values || self.is_empty()
     }
 
-    /// Adds an entry, which comes after all before it, and which the block [takes](Self::takes).
+    /// Adds an entry, which must come after all earlier ones, and for which [`takes`](Self::takes) must be true.
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
         self.all_have_values |= kind == Kind::Expiring;
         // Includes room for the end of the block; otherwise a long value would be copied into memory of twice its size.
@@ -74,7 +74,7 @@ impl BlockBuilder {
         self.entries == 0
     }
 
-    /// Bytes of the contents so far.
+    /// The length of the contents so far, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + 4
     }
@@ -95,13 +95,13 @@ impl BlockBuilder {
     }
 }
 
-/// The most bytes that an entry adds to a block.
+/// The maximum number of bytes that an entry adds to a block.
 pub(crate) fn entry_len_bound(key: &[u8], value: &[u8]) -> usize {
     // Three varints of at most 3 + 3 + 9 bytes, one of 5, and a restart.
     key.len() + value.len() + 24
 }
 
-/// Walks the entries of one block, in both directions. After an error its position is undefined: drop it or seek.
+/// Moves over the entries of one block, in both directions. After an error its position is undefined: drop it or seek.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     block: Block,
@@ -110,18 +110,18 @@ pub(crate) struct Cursor {
     behind: Behind,
 }
 
-/// The entries that a backward move has decoded on its way to the current one, the last one on top. So moving backward through a block decodes each
-/// entry once.
+/// The entries that a backward move has decoded before the current one; the last one is on top. So moving backward through a block decodes each entry
+/// once.
 #[derive(Clone, Debug, Default)]
 struct Behind {
     entries: Vec<Current>,
-    /// Used entries, whose memory is reused.
+    /// Entries that are no longer used, whose memory is reused.
     free: Vec<Current>,
 }
 
 impl Behind {
     fn push(&mut self, at: &Current) {
-        // Only a block with false restarts has more entries between two restarts; the keys of such a block must not fill the memory.
+        // More entries between two restarts exist only in a block with false restarts, whose keys must not fill the memory.
         if self.entries.len() == RESTART_INTERVAL {
             self.clear();
         }
@@ -130,7 +130,7 @@ impl Behind {
         self.entries.push(kept);
     }
 
-    /// Replaces `at` by the entry before it in the block, if that is stored here.
+    /// Replaces `at` by the previous entry of the block, if that is stored here.
     fn take_before(&mut self, at: &mut Current) -> bool {
         let Some(mut kept) = self.entries.pop_if(|kept| kept.entry.end == at.entry.start) else { return false };
         std::mem::swap(&mut kept, at);
@@ -146,13 +146,13 @@ impl Behind {
 /// The current entry.
 #[derive(Debug)]
 struct Current {
-    /// Its place; an empty range when the cursor is invalid.
+    /// The range of the entry's bytes; empty if the cursor is invalid.
     entry: Range<usize>,
     key: Vec<u8>,
     seqno: SeqNo,
     kind: Kind,
     value: Range<usize>,
-    /// Whether its key was already the current one.
+    /// Whether the entry before had the same key.
     repeats: bool,
 }
 
@@ -169,7 +169,7 @@ impl Clone for Current {
         clone
     }
 
-    /// Keeps the memory of the key.
+    /// Reuses the memory of the key.
     fn clone_from(&mut self, other: &Self) {
         let Self { entry, key, seqno, kind, value, repeats } = other;
         self.key.clone_from(key);
@@ -179,10 +179,10 @@ impl Clone for Current {
 }
 
 impl Current {
-    /// Makes the entry read at `offset` the current one; it shares bytes with the present key.
+    /// Makes the entry that was read at `offset` the current one; its key shares bytes with the present key.
     #[inline]
     fn take(&mut self, offset: usize, read: &Entry<'_>) {
-        // A restart has the whole key, even if the entry before has the same one.
+        // A restart stores the whole key, even if the previous entry has the same one.
         self.repeats = read.key_len() == self.key.len()
             && (read.unshared.is_empty() || read.shared == 0 && self.key == read.unshared);
         if !self.repeats {
@@ -201,7 +201,7 @@ impl Cursor {
         Ok(Self { block, parts, at: Current::default(), behind: Behind::default() })
     }
 
-    /// Moves to `block`, and becomes invalid. Keeps its key, so that it notices if the first entry of the block repeats it.
+    /// Moves the cursor to `block`, and makes it invalid. Keeps its key, to detect that the first entry of the block repeats the key.
     pub(crate) fn enter(&mut self, block: Block) -> Decoded {
         self.parts = Parts::of(block.contents())?;
         (self.at.entry, self.block) = (0..0, block);
@@ -209,8 +209,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Has the processor load all lines of the block, which a scan enters: blocks lie anywhere in the cache, so that it guesses none of the first,
-    /// and only then does each entry tell where the next one is.
+    /// Lets the processor load all cache lines of the block at once. When a scan enters a block, the processor cannot predict its address, and the
+    /// address of each entry is known only after the entry before it was decoded.
     pub(crate) fn read_ahead(&self) {
         let contents = self.block.contents();
         read_ahead(contents.get(..READ_AHEAD).unwrap_or(contents).chunks(LINE));
@@ -221,7 +221,7 @@ impl Cursor {
         !self.at.entry.is_empty()
     }
 
-    /// Whether [`Cursor::next`], or continuing at the start of the next block, came from an entry with the same key. Undefined after other moves.
+    /// Whether [`Cursor::next`], or the step to the start of the next block, came from an entry with the same key. Undefined after other moves.
     #[inline]
     pub(crate) fn repeats(&self) -> bool {
         self.at.repeats
@@ -247,9 +247,9 @@ impl Cursor {
         self.block.contents().get(self.at.value.clone()).unwrap_or_default()
     }
 
-    /// The value as a view of the block.
+    /// The value as a slice that shares the block.
     pub(crate) fn value_slice(&self) -> Slice {
-        // The range was read within the contents; an invalid cursor's is empty.
+        // The range was checked when it was read; that of an invalid cursor is empty.
         self.block.slice(self.at.value.clone()).unwrap_or_else(|| Slice::from(self.value()))
     }
 
@@ -262,12 +262,12 @@ impl Cursor {
         self.scan_to_last_before(from, self.parts.entries_end)
     }
 
-    /// Goes to the first entry at or after `(key, seqno)`, or becomes invalid.
+    /// Moves to the first entry at or after `(key, seqno)`, or becomes invalid.
     pub(crate) fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Decoded {
         self.find(key, seqno).map(drop)
     }
 
-    /// Like [`Cursor::seek`]. Returns whether it is at a version of `key`.
+    /// Like [`Cursor::seek`]. Returns whether the cursor is at a version of `key`.
     fn find(&mut self, key: &[u8], seqno: SeqNo) -> Decoded<bool> {
         let Self { block, parts, .. } = self;
         self.at.entry = 0..0;
@@ -282,7 +282,7 @@ impl Cursor {
         Ok(is_key)
     }
 
-    /// Goes to the last entry at or before `(key, seqno)`, or becomes invalid.
+    /// Moves to the last entry at or before `(key, seqno)`, or becomes invalid.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8], seqno: SeqNo) -> Decoded {
         let is_key = self.find(key, seqno)?;
         if !self.valid() {
@@ -294,13 +294,13 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next entry, or becomes invalid after the last.
+    /// Moves to the next entry, or becomes invalid after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Decoded {
         self.read_entry(self.at.entry.end, self.at.key.len())
     }
 
-    /// Like `next`, if the next entry is in this block and of the common form; otherwise the cursor does not move.
+    /// Like `next`, if the next entry is in this block and has the common form; otherwise the cursor does not move.
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Stepped> {
         let offset = self.at.entry.end;
@@ -312,8 +312,8 @@ impl Cursor {
         Some(Stepped { seqno: self.at.seqno, kind: self.at.kind, repeats: self.at.repeats })
     }
 
-    /// Goes to the entry before, or becomes invalid at the first. Costs one scan of at most 16 entries from a restart, which serves the moves to
-    /// all of them.
+    /// Moves to the previous entry, or becomes invalid at the first. Costs a scan of at most 16 entries from a restart, which is shared by the moves
+    /// to all of them.
     pub(crate) fn prev(&mut self) -> Decoded {
         if self.behind.take_before(&mut self.at) {
             return Ok(());
@@ -328,7 +328,7 @@ impl Cursor {
         }
     }
 
-    /// The last restart before the entry at `offset`; `None` if that is the first.
+    /// The last restart before the entry at `offset`; `None` if the entry is the first.
     fn restart_before(&self, offset: usize) -> Decoded<Option<usize>> {
         let (mut low, mut high) = (0, self.parts.restarts);
         while low < high {
@@ -338,7 +338,7 @@ impl Cursor {
         low.checked_sub(1).map(|restart| self.restart(restart)).transpose()
     }
 
-    /// Fills `batch` as [`EntryIter::fill`](crate::iter::EntryIter::fill) does, from this block.
+    /// Fills `batch` from this block, like [`EntryIter::fill`](crate::iter::EntryIter::fill).
     pub(crate) fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let (contents, start) = (self.block.contents(), self.at.entry.end);
         if start == 0 {
@@ -356,8 +356,8 @@ impl Cursor {
         last.is_some_and(|last| self.go_to_entry(batch, last, start))
     }
 
-    /// Fills `batch` as [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back) does, from this block: decodes the entries from the last restart
-    /// before the current one on. Moves to no key below `from`.
+    /// Fills `batch` from this block, like [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back): decodes the entries from the last restart
+    /// before the current one on. Does not move to a key below `from`.
     pub(crate) fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>, from: Option<&[u8]>) -> bool {
         if self.at.kind != Kind::Value || self.at.seqno >= wanted.below {
             return false;
@@ -372,7 +372,7 @@ impl Cursor {
             rest = rest.get(len..)?;
             Some(next)
         });
-        // An entry of another form, or a block with false restarts.
+        // The next entry has another form, or the block has false restarts.
         if !rest.is_empty() {
             return false;
         }
@@ -383,7 +383,7 @@ impl Cursor {
         before.is_some_and(|before| self.go_to_entry(batch, before, restart))
     }
 
-    /// Makes entry `at` of the batch, which begins with the entry at `start`, the current one.
+    /// Makes entry `at` of the batch the current one; the batch begins with the entry at `start`.
     fn go_to_entry(&mut self, batch: &Batch, at: usize, start: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| batch.entry(before));
         let offset = before.map_or(start, |(_, value)| value.end);
@@ -401,7 +401,7 @@ impl Cursor {
         self.at.entry.start
     }
 
-    /// Reads all entries, calls `visit` with the cursor at each, and checks that exactly every 16th of them is a restart, which can be read by
+    /// Reads all entries, calls `visit` with the cursor at each, and checks that exactly every 16th entry is a restart, which can be decoded by
     /// itself. `wrap` converts an error of the block. The position is undefined afterwards.
     pub(crate) fn check<E>(
         &mut self,
@@ -443,12 +443,12 @@ impl Cursor {
         self.parts.restart(self.block.contents(), index)
     }
 
-    /// Goes to the entry at the restart `offset`.
+    /// Moves to the entry at the restart `offset`.
     fn jump(&mut self, offset: usize) -> Decoded {
         self.read_entry(offset, 0)
     }
 
-    /// Goes to the last entry that starts at or after the restart `from` and before `end`.
+    /// Moves to the last entry that starts at or after the restart `from` and before `end`.
     fn scan_to_last_before(&mut self, from: usize, end: usize) -> Decoded {
         self.behind.clear();
         self.jump(from)?;
@@ -459,7 +459,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Decodes the entry at `offset`, which shares up to `most` bytes with the present key; invalid at the end.
+    /// Decodes the entry at `offset`, which may share up to `most` bytes with the present key; becomes invalid at the end.
     #[inline]
     fn read_entry(&mut self, offset: usize, most: usize) -> Decoded {
         self.at.entry = 0..0;

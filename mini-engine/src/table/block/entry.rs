@@ -1,8 +1,8 @@
-//! Entries of a data block as they are stored, read in place. The layout is in [`block`](crate::table::block::cursor).
+//! Entries of a data block in their stored form, decoded in place. The layout is described in [`block`](crate::table::block::cursor).
 //!
-//! The checksum of the bytes matched, but they are not trusted otherwise: each length is checked, and each entry has bytes, so a block with false
-//! contents gives an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight bytes; these are read
-//! with one check of the remaining length. The others are read field by field.
+//! The bytes have the right checksum, but are not trusted otherwise: each length is checked, and each entry has at least one byte, so a block with
+//! false contents causes an error and not a panic or a loop. Nearly every entry has lengths of one byte and a tag of at most eight bytes; this common
+//! form is decoded with one check of the remaining length. All other entries are decoded field by field.
 
 use crate::codec::{self, Malformed, Reader};
 use crate::iter::Next;
@@ -13,7 +13,7 @@ pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 /// The number of entries from one restart to the next.
 pub(crate) const RESTART_INTERVAL: usize = 16;
 
-/// The bit of the number of restarts that is set if every entry of the block has a value length, since some expire.
+/// The bit in the number of restarts that is set if every entry of the block has a value length, since some entries expire.
 pub(crate) const ALL_HAVE_VALUES: u32 = 1 << 31;
 
 /// The parts of a block's contents.
@@ -23,7 +23,7 @@ pub(crate) struct Parts {
     pub(crate) entries_end: usize,
     /// The number of restarts, at least one.
     pub(crate) restarts: usize,
-    /// Whether tombstones have values too: those of which it is not empty expire.
+    /// Whether tombstones have values too; a tombstone whose value is not empty is an entry that expires.
     pub(crate) all_have_values: bool,
 }
 
@@ -43,7 +43,7 @@ impl Parts {
         Ok(Self { entries_end, restarts, all_have_values })
     }
 
-    /// The offset of the `index`-th restart, which lies within the entries.
+    /// The offset of the `index`-th restart; it must lie within the entries.
     #[inline]
     pub(crate) fn restart(&self, contents: &[u8], index: usize) -> Decoded<usize> {
         let at = self.entries_end + 4 * index;
@@ -53,7 +53,7 @@ impl Parts {
         offset.filter(|&offset| offset < self.entries_end).ok_or(malformed)
     }
 
-    /// The entry at `offset`; the key before it has `last_key_len` bytes.
+    /// The entry at `offset`; the previous key has `last_key_len` bytes.
     #[inline]
     pub(crate) fn entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
         match self.short_entry(contents, offset, last_key_len) {
@@ -62,7 +62,7 @@ impl Parts {
         }
     }
 
-    /// Like `entry`, field by field.
+    /// Like `entry`, but decoded field by field.
     #[cold]
     pub(crate) fn long_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Decoded<Entry<'a>> {
         let mut reader = Reader::new(self.rest(contents, offset));
@@ -72,7 +72,7 @@ impl Parts {
         }
     }
 
-    /// The entry at `offset`, if there is one and it is of the common form: then no field can be past its limit.
+    /// The entry at `offset`, if there is one and it has the common form; then no field can exceed its limit.
     #[inline]
     pub(crate) fn short_entry<'a>(&self, contents: &'a [u8], offset: usize, last_key_len: usize) -> Option<Entry<'a>> {
         let bytes = self.rest(contents, offset);
@@ -80,7 +80,7 @@ impl Parts {
         Some(header.entry(bytes, offset))
     }
 
-    /// Lengths of the entry at `offset`, if it is of the common form.
+    /// The lengths of the entry at `offset`, if it has the common form.
     #[inline]
     pub(crate) fn header<'a>(
         &self,
@@ -98,8 +98,8 @@ impl Parts {
     }
 }
 
-/// The first of the entries whose bytes are `rest`, for a batch of versions `below` a number, and its length, if it is of the common form. The key
-/// before it has `last_key_len` bytes, and it begins at `offset` of the contents, all of whose entries may have values.
+/// The first entry of the bytes `rest`, for a batch of versions `below` a number, and its length, if it has the common form. The previous key has
+/// `last_key_len` bytes. The entry begins at `offset` of the contents, in which all entries may have values.
 #[inline(always)]
 pub(crate) fn next_of_batch<'a>(
     (rest, offset): (&'a [u8], usize),
@@ -110,16 +110,16 @@ pub(crate) fn next_of_batch<'a>(
     let EntryHeader { shared, unshared, tag, key_at, len } = EntryHeader::read(rest, last_key_len, all_have_values)?;
     let is_older = || codec::short_varint(tag).is_some_and(|(tag, _)| tag >> 1 < below);
     let is_plain = u64::from_le_bytes(tag) & 1 == Kind::Value as u64 && (below > MAX_SEQNO || is_older());
-    // A restart has the whole key, even if the entry before has the same one.
+    // A restart stores the whole key, even if the previous entry has the same one.
     let may_repeat = shared + unshared == last_key_len && (unshared == 0 || shared == 0);
     let value = offset + key_at + unshared..offset + len;
     Some((Next { shared, unshared, rest: rest.get(key_at..)?, value, is_plain, may_repeat }, len))
 }
 
-/// An entry as it is stored in the block.
+/// An entry in its stored form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    /// The number of bytes of the previous key that this one starts with.
+    /// The number of leading bytes that the key shares with the previous key.
     pub(crate) shared: usize,
     /// The rest of the key.
     pub(crate) unshared: &'a [u8],
@@ -135,13 +135,13 @@ impl Entry<'_> {
         self.shared + self.unshared.len()
     }
 
-    /// The place of the value in the contents.
+    /// The range of the value in the contents.
     pub(crate) fn value_range(&self) -> std::ops::Range<usize> {
         self.end - self.value.len()..self.end
     }
 }
 
-/// The lengths and the tag at the beginning of an entry of the common form. The lengths lie within the bytes from which it was read.
+/// The lengths and the tag at the beginning of an entry of the common form. The lengths lie within the bytes from which the header was decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryHeader {
     pub(crate) shared: usize,
@@ -163,7 +163,7 @@ impl EntryHeader {
             return None;
         }
         let (mut key_at, mut value_len) = (2 + tag_len, 0);
-        // Not the first byte alone, which would be loaded apart from the others.
+        // All bytes of the tag are used, because the first byte alone would be loaded separately.
         let is_value = u64::from_le_bytes(*tag) & 1 == Kind::Value as u64;
         if is_value || all_have_values {
             let low = *bytes.get(key_at)?;
@@ -182,7 +182,7 @@ impl EntryHeader {
         (len <= bytes.len()).then_some(Self { shared, unshared, tag: *tag, key_at, len })
     }
 
-    /// The unshared bytes; `bytes` are those that the header was read from.
+    /// The unshared bytes of the key; `bytes` are those from which the header was decoded.
     #[inline]
     pub(crate) fn unshared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.key_at..self.key_at + self.unshared).unwrap_or_default()
@@ -213,7 +213,7 @@ fn kind(tag: u64, value_len: usize) -> Kind {
     }
 }
 
-/// Whether the value of a tombstone may have this length: it is empty, or begins with an instant.
+/// Whether a tombstone may have a value of this length: it is empty, or begins with an instant.
 #[inline]
 fn is_expiry(value_len: usize) -> bool {
     value_len == 0 || value_len >= EXPIRY_LEN
@@ -267,7 +267,7 @@ mod tests {
             all_have_values in any::<bool>(),
             cut in 0usize..400, last_key_len in 0usize..300, noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            // Catches a shortcut that reads other fields, or accepts entries that the checks of each field refuse.
+            // Catches a shortcut that decodes other fields, or accepts entries that the check of each field rejects.
             let mut sound = Vec::new();
             codec::put_varint(&mut sound, lens.0);
             codec::put_varint(&mut sound, lens.1);

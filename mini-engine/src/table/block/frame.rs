@@ -4,9 +4,9 @@
 //! block    stored bytes, compression u8, contents length u32, xxh3 of all bytes before u64
 //! ```
 //!
-//! compression: 0 none, 1 lz4 (block format), 2 zstd (one frame). The checksum is seeded with the table's number and the block's offset. Memory for
-//! the contents is allocated only after the checksum has matched, and at most as much as the compression can produce from the stored bytes, so a
-//! forged length cannot request more.
+//! The compression byte is 0 for none, 1 for lz4 (block format), 2 for zstd (one frame). The checksum is seeded with the table's number and the
+//! block's offset. Memory for the contents is allocated only after the checksum has matched, and at most as much as the compression can produce from
+//! the stored bytes, so a forged length cannot request more.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -24,22 +24,22 @@ use crate::types::{MappedBytes, Slice};
 use crate::table::block::key_heads::KeyHeads;
 use crate::table::format::Handle;
 
-/// Bytes after the stored ones.
+/// The number of bytes after the stored contents.
 pub(crate) const TRAILER_LEN: usize = 13;
 const CHECKSUM_LEN: usize = 8;
 
-/// The longest contents of a block: a little more than the longest entry, and within `u32`.
+/// The maximum length of a block's contents: a little more than the longest entry, and within `u32`.
 pub(crate) const MAX_CONTENTS_LEN: usize = u32::MAX as usize;
 
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 
-/// A block in its own memory: the contents, followed by room for the trailer, so that a raw block is used as it was read.
+/// A block in its own memory: the contents, followed by room for the trailer, so that an uncompressed block is used as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// Stored beside the bytes, so that they are read while the bytes are loaded.
+    /// Stored next to the pointer to the bytes, so that they are read while the bytes are loaded.
     heads: OnceLock<KeyHeads>,
 }
 
@@ -50,27 +50,27 @@ impl OwnBlock {
         Self { bytes, heads: OnceLock::new() }
     }
 
-    /// Makes the heads of its keys, unless that was done. That costs as much as some searches without heads: it is for a block that will be searched
-    /// and has been used before. Most blocks of a large database are not used again soon, and those that a scan walks through are not searched.
+    /// Computes the heads of the block's keys, unless that was done. The cost equals that of some searches without heads: it is worthwhile for a
+    /// block that will be searched and was used before. Most blocks of a large database are not used again soon, and scans do not search blocks.
     #[inline]
     pub(crate) fn make_heads(&self) {
         self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
     }
 
-    /// Reads the lines of the reference count and of the block's end, which has its restarts. They are two cache misses, and no load can pass an
-    /// atomic increment, so both are read before it, in parallel. Safe code has no other prefetch.
+    /// Reads the cache lines of the reference count and of the block's end, which has its restarts. Both are cache misses, and no load can be
+    /// executed before an earlier atomic increment, so both are read before the increment, in parallel. Safe code has no other prefetch.
     #[inline]
     pub(crate) fn prefetch(&self) {
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
     }
 
-    /// The block without the heads, which only searches need.
+    /// The block without its heads, which only searches need.
     #[inline]
     pub(crate) fn without_heads(&self) -> Self {
         Self::new(Arc::clone(&self.bytes))
     }
 
-    /// The contents and the heads of their keys, if they were made.
+    /// The contents, and the heads of their keys if these were computed.
     #[inline]
     pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
         (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
@@ -85,7 +85,7 @@ impl OwnBlock {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Own(OwnBlock),
-    /// Its place in a mapped file.
+    /// The position of the block in a mapped file.
     Mapped {
         file: Arc<MappedBytes>,
         place: Range<usize>,
@@ -99,7 +99,7 @@ impl Block {
         Self::Own(OwnBlock::new(contents.iter().copied().chain([0; TRAILER_LEN]).collect()))
     }
 
-    /// The bytes of memory that it takes; 0 in a mapped file.
+    /// The bytes of memory that the block takes; 0 in a mapped file.
     pub(crate) fn memory_len(&self) -> usize {
         if let Self::Own(block) = self { block.memory_len() } else { 0 }
     }
@@ -124,7 +124,7 @@ impl Block {
         }
     }
 
-    /// The contents and the heads of their keys, if they were made.
+    /// The contents, and the heads of their keys if these were computed.
     #[inline]
     pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
         match self {
@@ -134,19 +134,19 @@ impl Block {
     }
 }
 
-/// The contents of a block, which are followed by room for the trailer.
+/// The contents of a block, without the room for the trailer that follows them.
 #[inline]
 pub(crate) fn contents_of(block: &[u8]) -> &[u8] {
     block.split_at(block.len().saturating_sub(TRAILER_LEN)).0
 }
 
-/// Whether the block with these bytes, trailer included, is marked as not compressed. Its checksum is not checked.
+/// Whether the block with these bytes, including the trailer, is marked as uncompressed. This does not verify its checksum.
 #[inline]
 pub(crate) fn is_raw(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<TRAILER_LEN>().is_some_and(|(_, trailer)| trailer[0] == RAW)
 }
 
-/// Appends the block with these contents that belongs at `offset` of table `number`.
+/// Appends the block with these contents, which is stored at `offset` of table `number`.
 pub(crate) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compression, number: u64, offset: u64) {
     let (start, stored) = (out.len(), Stored::of(contents, compression));
     out.extend_from_slice(&stored.bytes);
@@ -156,7 +156,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, contents: &[u8], compression: Compressio
     codec::put_u64(out, checksum);
 }
 
-/// The bytes of a block as they are stored, without the trailer.
+/// The bytes of a block in the file, without the trailer.
 pub(crate) struct Stored<'a> {
     tag: u8,
     contents_len: u32,
@@ -172,7 +172,7 @@ impl<'a> Stored<'a> {
         Self { tag, contents_len: contents.len() as u32, bytes }
     }
 
-    /// The bytes that [`encode`] appends to the stored ones.
+    /// The trailer, which [`encode`] appends to the stored bytes.
     pub(crate) fn trailer(&self, number: u64, offset: u64) -> Vec<u8> {
         let mut trailer = vec![self.tag];
         codec::put_u32(&mut trailer, self.contents_len);
@@ -182,7 +182,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The contents compressed, if that is wanted and saves at least 12 %.
+/// The compressed contents, if compression is enabled and saves at least 12 %.
 fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)> {
     let (tag, bytes) = match compression {
         Compression::None => return None,
@@ -193,7 +193,7 @@ fn compressed(contents: &[u8], compression: Compression) -> Option<(u8, Vec<u8>)
     codec::is_worth_compressing(contents.len(), bytes.len()).then_some((tag, bytes))
 }
 
-/// Like lz4_flex's own function, but without its copy into memory of the right size.
+/// Like lz4_flex's own function, but without its copy into memory of the exact size.
 fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = vec![0; lz4_flex::block::get_maximum_output_size(contents.len())];
     let len = lz4_flex::block::compress_into(contents, &mut bytes).ok()?;
@@ -201,7 +201,7 @@ fn lz4_compress(contents: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The place of a block, for reading it and for naming it in errors.
+/// The position of a block, for reading it and for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLocation<'a> {
     pub(crate) path: &'a Path,
@@ -214,7 +214,7 @@ impl BlockLocation<'_> {
         Error::corruption(self.path, self.handle.offset, what)
     }
 
-    /// Reads the block, checks it and decompresses it. The owner of the handle has checked that it lies within the file.
+    /// Reads the block, checks it and decompresses it. The code that decoded the handle has checked that the block lies within the file.
     pub(crate) fn read(&self, file: &dyn File) -> Result<OwnBlock> {
         let len = usize::try_from(self.handle.len).map_err(|_| self.corrupt("block length: too long for memory"))?;
         if len < TRAILER_LEN {
@@ -226,12 +226,12 @@ impl BlockLocation<'_> {
         Ok(self.decompressed(&bytes)?.unwrap_or_else(|| OwnBlock::new(bytes)))
     }
 
-    /// Checks the block's bytes, trailer included, and decompresses or copies them.
+    /// Verifies the block's bytes, including the trailer, and decompresses or copies them.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Block> {
         Ok(Block::Own(self.decompressed(bytes)?.unwrap_or_else(|| OwnBlock::new(Arc::from(bytes)))))
     }
 
-    /// Checks the block in a mapped file, and decompresses it if it is compressed.
+    /// Verifies the block in a mapped file, and decompresses it if it is compressed.
     pub(crate) fn read_mapped(&self, file: &Arc<MappedBytes>) -> Result<Block> {
         let place = self.handle.within(file.len());
         let place = place.ok_or_else(|| self.corrupt("block: expected one within the file"))?;
@@ -239,7 +239,7 @@ impl BlockLocation<'_> {
         Ok(block.map_or_else(|| Block::Mapped { file: Arc::clone(file), place }, Block::Own))
     }
 
-    /// Checks the block's bytes, trailer included, and decompresses them; `None` for a raw block, whose bytes are used directly.
+    /// Verifies the block's bytes, including the trailer, and decompresses them; `None` for an uncompressed block, whose bytes are used directly.
     fn decompressed(&self, bytes: &[u8]) -> Result<Option<OwnBlock>> {
         let Some((stored, [tag, a, b, c, d, stored_sum @ ..])) = bytes.split_last_chunk::<TRAILER_LEN>() else {
             return Err(self.corrupt("block trailer: cut off"));
@@ -261,7 +261,7 @@ impl BlockLocation<'_> {
     }
 
     fn decompress(&self, tag: u8, stored: &[u8], len: usize) -> Result<OwnBlock> {
-        // The maximum output of the format for this many bytes: lz4 encodes 255 bytes in one, zstd 128 KiB in four.
+        // The maximum output of the format for this number of bytes: one byte of lz4 stands for up to 255 bytes, four of zstd for up to 128 KiB.
         let expansion = match tag {
             LZ4 => 255,
             ZSTD if codec::HAS_ZSTD => 1 << 15,

@@ -1,16 +1,16 @@
-//! Key heads: short prefixes of some keys that the cache keeps beside a data block, so that a search decodes few entries.
+//! Key heads: short prefixes of some keys that the cache keeps with a data block, so that a search decodes only a few entries.
 //!
-//! Every entry that a search decodes is on another cache line, and in a cache larger than the processor's each such line is a wait. So up to
-//! [`MOST_HEADS`] entries of a block have their heads here: a head is the first four bytes of a key after the prefix that all keys of the block
-//! share, as a number. A search reads the heads, which lie together and take 3 % of the data's bytes, and then the few entries after the head that
-//! it finds. Heads that are stored apart from their keys are Graefe and Larson's *poor man's normalized keys* ("B-tree indexes and CPU caches",
-//! 2001). They are made when a search finds a block in the cache that was used before, and are never stored in a file.
+//! Every entry that a search decodes is on another cache line, and if the block cache is larger than the processor's cache, each such line is a cache
+//! miss. So up to [`MOST_HEADS`] entries of a block have heads: a head is a number made of the first four bytes of a key after the prefix that all
+//! keys of the block share. A search reads the heads, which are adjacent and take 3 % of the data's bytes, and then the few entries after the head
+//! that it finds. Heads that are stored apart from their keys are Graefe and Larson's *poor man's normalized keys* ("B-tree indexes and CPU caches",
+//! 2001). Heads are computed when a search finds a block in the cache that was used before, and are never stored in a file.
 //!
-//! H1: all keys of a block whose keys are sorted start with the prefix; heads are padded with zeros where a key is shorter. So of two keys with
-//! different heads, the one with the smaller head is the smaller.
-//! H2: the number of bytes that the target shares with a smaller key is counted as the prefix plus the equal bytes of their heads. That is too many
-//! if the key ends within its head: the heads of `x` and `x\0y` agree in two bytes. It does no harm, since no entry shares more bytes with the
-//! previous key than that key has.
+//! H1: if the keys of a block are sorted, all of them start with the prefix; the head of a key that is too short is padded with zeros. So of two keys
+//! with different heads, the one with the smaller head is the smaller.
+//! H2: the number of bytes that the target shares with a smaller key is computed as the prefix plus the equal leading bytes of their heads. The
+//! result is too large if the key ends within its head: the heads of `x` and `x\0y` agree in two bytes. This is harmless, since no entry shares more
+//! bytes with the previous key than that key has.
 
 use std::ops::Range;
 
@@ -24,20 +24,20 @@ const MOST_HEADS: usize = 20;
 const MIN_SPACING: usize = 128;
 /// The maximum number of entries from one head to the next: with more, a search from a restart would decode fewer.
 const MOST_ENTRIES: usize = 2 * RESTART_INTERVAL;
-/// If more heads than this equal the target's, a search begins at a restart.
+/// If more heads than this equal that of the target, a search begins at a restart.
 const MOST_EQUAL: usize = 2;
 const HEAD_LEN: usize = 4;
-/// The longest prefix that is kept, in bytes. If keys share more, heads begin within the shared bytes and distinguish less.
+/// The maximum length of the prefix, in bytes. If keys share more, heads begin within the shared bytes and distinguish fewer keys.
 const MOST_PREFIX: usize = u8::MAX as usize;
 
-/// The heads of a block; none if it was read without.
+/// The heads of a block; none if they were not computed.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyHeads {
     heads: [u32; MOST_HEADS],
-    /// The offset of the entry after each head's.
+    /// For each head, the offset of the entry after that of the head.
     behind: [u16; MOST_HEADS],
     count: u8,
-    /// The offset of the first key in the block, after a few lengths, and the number of its bytes that are the prefix.
+    /// The offset of the first key in the block, after a few lengths, and the number of its leading bytes that form the prefix.
     prefix: (u8, u8),
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Start {
     pub(crate) offset: usize,
     /// The length of the previous key, or an upper bound.
     pub(crate) len: usize,
-    /// The number of bytes that the previous key shares with the target; it may be more than that key has (H2).
+    /// The number of bytes that the previous key shares with the target; it may exceed the length of that key (H2).
     pub(crate) matched: usize,
 }
 
 impl Start {
-    /// At the first entry.
+    /// A search that starts at the first entry.
     const FIRST: Self = Self { offset: 0, len: 0, matched: 0 };
 }
 
@@ -60,13 +60,13 @@ impl KeyHeads {
     pub(crate) const NONE: &Self = &Self::EMPTY;
     const EMPTY: Self = Self { heads: [0; MOST_HEADS], behind: [0; MOST_HEADS], count: 0, prefix: (0, 0) };
 
-    /// The heads of the block with these contents. There are none if the block is too long for the offsets, too short or with too small entries for
-    /// heads to save anything, or not a sound data block. Decodes every entry, and twice the first one and those after the last restart.
+    /// Computes the heads of the block with these contents. There are none if the block is too long for the offsets, too short or with too small
+    /// entries for heads to be useful, or not a valid data block. Decodes every entry once, but the first one and those after the last restart twice.
     pub(crate) fn of(contents: &[u8]) -> Self {
         Self::spaced(contents, MIN_SPACING.max(contents.len() / MOST_HEADS + 1))
     }
 
-    /// A head for about every `spacing` bytes, as far as there is room.
+    /// A head for about every `spacing` bytes, up to the maximum number.
     fn spaced(contents: &[u8], spacing: usize) -> Self {
         let mut heads = Self::EMPTY;
         if !(2 * spacing..=usize::from(u16::MAX)).contains(&contents.len()) || heads.fill(contents, spacing).is_err() {
@@ -85,7 +85,7 @@ impl KeyHeads {
             head = head_after(head, (shared, unshared), prefix.len());
             (offset, len, passed) = (end, shared + unshared.len(), passed + 1);
             if offset >= next {
-                // There is nothing to find after the last entry.
+                // After the last entry there is nothing to find.
                 if offset < parts.entries_end {
                     self.push(head, offset as u16);
                 }
@@ -105,7 +105,7 @@ impl KeyHeads {
         }
     }
 
-    /// Where to start a search for `key` in the contents; `None` if the heads do not determine it.
+    /// The position at which a search for `key` in the contents starts; `None` if the heads do not determine it.
     #[inline(always)]
     pub(crate) fn start(&self, contents: &[u8], key: &[u8]) -> Option<Start> {
         let heads = self.heads.get(..usize::from(self.count)).filter(|heads| !heads.is_empty())?;
@@ -119,8 +119,8 @@ impl KeyHeads {
             return None;
         }
         let Some(at) = before.checked_sub(1) else { return Some(Start::FIRST) };
-        // H2. The differing byte of the target is the greater one, so it is not one of the padding zeros of the head. A block with keys in a wrong
-        // order may have any heads.
+        // See H2. At the first difference of the heads, the byte of the target is the greater one, so it is not a padding zero of the head. In a
+        // block with keys in a wrong order the heads may be in any order.
         let matched = (prefix.len() + (heads[at] ^ head).leading_zeros() as usize / 8).min(key.len());
         Some(Start { offset: usize::from(self.behind[at]), len: MAX_STORED_KEY_LEN, matched })
     }
@@ -136,7 +136,7 @@ impl KeyHeads {
     }
 }
 
-/// The number of shared bytes of the entry at `offset`, its unshared bytes, and its end. Does not decode the rest of it.
+/// The number of shared bytes of the entry at `offset`, its unshared bytes, and its end. Does not decode the rest of the entry.
 #[inline(always)]
 fn key_at<'a>(parts: &Parts, contents: &'a [u8], offset: usize, len: usize) -> Decoded<(usize, &'a [u8], usize)> {
     if let Some((header, rest)) = parts.header(contents, offset, len) {
@@ -146,7 +146,7 @@ fn key_at<'a>(parts: &Parts, contents: &'a [u8], offset: usize, len: usize) -> D
     Ok((entry.shared, entry.unshared, entry.end))
 }
 
-/// The head of a key that has these bytes after those that it shares with the previous key, whose head is `before`.
+/// The head of a key that has the bytes `unshared` after those that it shares with the previous key, whose head is `before`.
 #[inline]
 fn head_after(before: u32, (shared, unshared): (usize, &[u8]), prefix_len: usize) -> u32 {
     let Some(kept) = shared.checked_sub(prefix_len) else {
@@ -160,8 +160,8 @@ fn head_after(before: u32, (shared, unshared): (usize, &[u8]), prefix_len: usize
     before & !fresh | head_of(unshared) >> (8 * kept)
 }
 
-/// The place in the contents where the first key has the prefix of all keys, up to the maximum stored length. Since keys are sorted, the prefix is
-/// what the first and the last key share.
+/// The range in the contents where the first key has the prefix of all keys, up to the maximum stored length. Since keys are sorted, the prefix is
+/// the one that the first and the last key share.
 fn shared_prefix(parts: &Parts, contents: &[u8]) -> Decoded<Range<usize>> {
     let first = parts.entry(contents, 0, 0)?;
     let mut prefix = first.unshared.split_at(first.unshared.len().min(MOST_PREFIX)).0;
@@ -199,7 +199,7 @@ mod tests {
     use crate::table::block::lookup::find;
     use crate::types::Kind;
 
-    /// Bytes that give keys many equal beginnings, and zeros that look like the padding of heads.
+    /// Bytes that produce many keys with equal prefixes, and zeros that look like the padding of heads.
     fn ends() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', u8::MAX]), 0..9)
     }
@@ -222,8 +222,8 @@ mod tests {
             keys in prop::collection::btree_set((ends(), 0u64..4), 1..60), values in prop::collection::vec(value_len(), 60),
             asked in prop::collection::vec((ends(), ends(), 0usize..80), 1..30),
         ) {
-            // Catches a start behind the key, a shared length that is too large, zeros of a key confused with the padding of a shorter one, and
-            // keys less or greater than the common prefix. Long prefixes and values make entries of the long form.
+            // Catches a start after the key, a shared length that is too large, zeros of a key confused with the padding of a shorter one, and keys
+            // less or greater than the common prefix. Long prefixes and values produce entries that do not have the common form.
             let prefix = prefix.0.repeat(prefix.1);
             let mut builder = BlockBuilder::default();
             let keys: BTreeSet<_> = keys.into_iter().map(|(end, age)| ([&prefix[..], &end].concat(), age)).collect();
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn heads_are_small_and_lead_to_the_entries() {
-        // Catches a cache that holds fewer blocks than it should, and blocks without heads, whose searches are as slow as before.
+        // Catches a cache that keeps fewer blocks than it should, and blocks without heads, whose searches are as slow as before.
         let mut builder = BlockBuilder::default();
         for number in 0..36_u32 {
             builder.add(format!("key of 16b {number:05}").as_bytes(), 600_000, Kind::Value, &[7; 100]);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn blocks_of_which_heads_would_tell_too_little_have_none() {
-        // Catches offsets that are cut off, heads that are slower than restarts, and heads of bytes that are no block.
+        // Catches offsets that are truncated, heads that are slower than restarts, and heads of bytes that are not a block.
         let block_of = |value_len: usize| {
             let mut builder = BlockBuilder::default();
             (0..9_u8).for_each(|key| builder.add(&[key], 1, Kind::Value, &vec![7; value_len]));

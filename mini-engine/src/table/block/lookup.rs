@@ -1,8 +1,8 @@
-//! Finds one entry in a data block, without building keys or allocating memory.
+//! Finds one entry in a data block, without copying keys or allocating memory.
 //!
-//! A restart stores its whole key. From there on it is enough to know how many bytes the target shares with the last passed key, which is less than
-//! the target. An entry that shares more bytes with that key than the target does is less for the same reason; for any other entry only the
-//! unshared bytes must be compared.
+//! A restart stores its whole key. After that, the search only needs the number of bytes that the target shares with the last passed key, which is
+//! less than the target. An entry that shares more bytes with that key than the target does is also less than the target; for any other entry only
+//! the unshared bytes must be compared.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -18,19 +18,19 @@ use crate::types::{Kind, SeqNo, Slice};
 pub(crate) struct Found {
     pub(crate) kind: Kind,
     pub(crate) seqno: SeqNo,
-    /// The place of the value in the contents.
+    /// The range of the value in the contents.
     pub(crate) value: Range<usize>,
 }
 
 impl Found {
-    /// The entry with its value converted by `view`.
+    /// The entry, with its value converted by `view`.
     #[inline]
     pub(crate) fn with_value(self, view: impl FnOnce(Range<usize>) -> Option<Slice>) -> Option<(Kind, SeqNo, Slice)> {
         view(self.value).map(|value| (self.kind, self.seqno, value))
     }
 }
 
-/// The newest version of `key` in the block that is not newer than `seqno`.
+/// The newest version of `key` in the block with a number <= `seqno`.
 #[inline(always)]
 pub(crate) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
     let place = find(&Parts::of(contents)?, contents, heads, (key, seqno), FEW_ENTRIES)?;
@@ -44,13 +44,13 @@ pub(crate) fn lookup((contents, heads): (&[u8], &KeyHeads), key: &[u8], seqno: S
 /// The entry at which a search ended.
 pub(crate) struct FoundEntry<'a> {
     pub(crate) offset: usize,
-    /// It shares no more bytes with the previous key than the target does, so its key starts with the same bytes of the target.
+    /// This entry shares no more bytes with the previous key than the target does, so its shared bytes are also those of the target.
     pub(crate) entry: Entry<'a>,
-    /// Whether its key is the target.
+    /// Whether the key of the entry is the target.
     pub(crate) is_key: bool,
 }
 
-/// The first entry at or after `(key, seqno)`. Reads this many bytes ahead at its start.
+/// The first entry at or after `(key, seqno)`. First reads `ahead` bytes ahead from the start of the search.
 #[inline(always)]
 pub(crate) fn find<'a>(
     parts: &Parts,
@@ -63,13 +63,13 @@ pub(crate) fn find<'a>(
         Some(start) => start,
         None => start_at_restart(parts, contents, key, seqno)?,
     };
-    // Not at the end of the block, which has been read already.
+    // Skipped if the range ends beyond the block, whose end has been read already.
     read_ahead(contents.get(start.offset..start.offset + ahead).unwrap_or_default().chunks_exact(LINE));
-    // The length of the last passed key, and the number of its bytes that the target shares.
+    // `len` is the length of the last passed key, and `matched` the number of its bytes that the target shares.
     let Start { mut offset, mut len, mut matched } = start;
     while offset < parts.entries_end {
         let entry = match parts.header(contents, offset, len) {
-            // Most entries can be passed by looking at their lengths and one byte of their keys.
+            // Most entries can be passed after a comparison of their lengths and one byte of their keys.
             Some((header, rest))
                 if header.shared > matched || header.unshared(rest).first() < key.get(header.shared) =>
             {
@@ -97,11 +97,11 @@ pub(crate) fn find<'a>(
 }
 
 pub(crate) const LINE: usize = 64;
-/// Bytes of entries that are read ahead for one of them.
+/// The number of bytes of entries that are read ahead to find one of them.
 const FEW_ENTRIES: usize = 256;
-/// Bytes of entries that are read ahead for a scan. Entries that need more have large values, which are skipped.
+/// The number of bytes of entries that are read ahead for a scan. Entries that need more have large values, which a search skips.
 pub(crate) const MANY_ENTRIES: usize = 2 << 10;
-/// The maximum number of restarts that are read ahead of their search.
+/// The maximum number of restarts that are read ahead before their search.
 const RESTARTS_AHEAD: usize = 8;
 
 /// Reads the first byte of each part so that the processor loads their cache lines.
@@ -110,8 +110,8 @@ pub(crate) fn read_ahead<'a>(parts: impl Iterator<Item = &'a [u8]>) {
     black_box(parts.fold(0, |all, part| all | part.first().copied().unwrap_or(0)));
 }
 
-/// The last restart whose entry is before the target, or the first one. Its entry shares nothing with the previous one. Reads ahead the entries up
-/// to the next restart.
+/// The last restart whose entry is before the target, or the first one. The entry at a restart shares nothing with the previous one. Reads ahead the
+/// entries up to the next restart.
 #[inline(never)]
 fn start_at_restart(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<Start> {
     let restart = last_restart_before(parts, contents, key, seqno)?;
@@ -144,7 +144,7 @@ fn last_restart_before(parts: &Parts, contents: &[u8], key: &[u8], seqno: SeqNo)
     Ok(low)
 }
 
-/// The number of leading bytes that both share, and how `a` compares to `b`.
+/// The number of leading bytes that `a` and `b` share, and how `a` compares to `b`.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> (usize, Ordering) {
     let shared = shared_len(a, b);

@@ -7,8 +7,8 @@
 //!          xxh3 of the 64 bytes before u64, magic [8]
 //! ```
 //!
-//! Lengths are those of the blocks in the file, trailers included. The footer's size, version and checksum keep their places in all future
-//! versions. The range tombstones lie between root and properties, so they need no handle.
+//! Lengths are those of the blocks in the file, including trailers. The positions of the footer's size, version and checksum are the same in all
+//! future versions. The range tombstones lie between the root and the properties, so they need no handle.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,24 +20,24 @@ use crate::fs::number_in;
 const MAGIC: &[u8; 8] = b"mini-sst";
 const VERSION: u32 = 1;
 pub(crate) const FOOTER_LEN: usize = 80;
-/// Bytes of the footer under its checksum.
+/// The number of bytes of the footer that its checksum covers.
 const SUMMED_LEN: usize = 64;
 
-/// The name of table `number`'s file.
+/// The name of the file of table `number`.
 pub(crate) fn file_name(number: u64) -> String {
     format!("{number:06}.sst")
 }
 
-/// The number of the table with this file name; `None` if it is not a table's name.
+/// The number of the table with this file name; `None` if it is not the name of a table.
 pub(crate) fn parse_file_name(name: &str) -> Option<u64> {
     number_in(name, ".sst")
 }
 
-/// The place of a block in the file.
+/// The position of a block in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) offset: u64,
-    /// Bytes in the file, trailer included.
+    /// The length in the file, in bytes, including the trailer.
     pub(crate) len: u64,
 }
 
@@ -56,15 +56,15 @@ impl Handle {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
-    /// All partitions.
+    /// The range of all partitions.
     pub(crate) partitions: Handle,
-    /// The fences of the partitions.
+    /// The block with the fence pointers of the partitions.
     pub(crate) root: Handle,
     pub(crate) properties: Handle,
 }
 
 impl Footer {
-    /// Appends the footer of table `number` that belongs at `offset`.
+    /// Appends the footer of table `number`, which is stored at `offset`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, number: u64, offset: u64) {
         let start = out.len();
         for handle in [self.partitions, self.root, self.properties] {
@@ -79,21 +79,21 @@ impl Footer {
         out.extend_from_slice(MAGIC);
     }
 
-    /// The place of the range tombstones, if there are any: between root and properties.
+    /// The position of the range tombstones, if there are any: between the root and the properties.
     pub(crate) fn range_tombstones(&self) -> Option<Handle> {
         let offset = self.root.end()?;
         let len = self.properties.offset.checked_sub(offset).filter(|&len| len > 0)?;
         Some(Handle { offset, len })
     }
 
-    /// Whether the parts meet each other and the footer at `offset`.
+    /// Whether the parts are adjacent, up to the footer at `offset`.
     fn meets(&self, offset: u64) -> bool {
         let root_ends_before = self.root.end().is_some_and(|end| end <= self.properties.offset);
         let ends = [self.partitions, self.properties].map(Handle::end);
         root_ends_before && ends == [Some(self.root.offset), Some(offset)]
     }
 
-    /// Decodes the footer of table `number`, found at `offset` of `path`. The parts meet each other and the footer.
+    /// Decodes the footer of table `number`, found at `offset` of `path`. Checks that the parts and the footer are adjacent.
     pub(crate) fn decode(bytes: &[u8; FOOTER_LEN], path: &Path, number: u64, offset: u64) -> Result<Self> {
         let corrupt = |what: String| Error::corruption(path, offset, what);
         let words = bytes.as_chunks::<8>().0;

@@ -1,4 +1,4 @@
-//! The properties of a table: counts and bounds, from which [`TableMeta`] is made on opening.
+//! The properties of a table: counts and bounds, from which [`TableMeta`] is made when the table is opened.
 //!
 //! ```text
 //! properties   varints: entries, tombstones, distinct keys, smallest seqno, largest seqno;
@@ -6,8 +6,8 @@
 //!              varints: their number, the first of 8 instants, and the difference of each later one
 //! ```
 //!
-//! By the n-th instant, n eighths of the entries that expire have expired, or more; by the last one, all. So a compaction knows when most of a table
-//! is gone, whatever the rest lasts.
+//! By the n-th instant, at least n eighths of the entries with an expiry have expired; by the last one, all. So a compaction can determine when most
+//! entries of a table have expired, even if others last long.
 
 use std::fmt;
 use std::mem;
@@ -25,34 +25,34 @@ use crate::types::{
 pub(crate) struct Properties {
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    /// Keys, each counted once whatever its versions.
+    /// The number of distinct keys, each counted once however many versions it has.
     pub(crate) keys: u64,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
-    /// Once all entries are counted ([`Properties::finish`]).
+    /// Set once all entries are counted ([`Properties::finish`]).
     pub(crate) expiring: Expiring,
-    /// Until then.
+    /// Used until all entries are counted.
     instants: Instants,
 }
 
-/// The number of instants that describe the entries of a table that expire.
+/// The number of instants that describe the entries of a table with an expiry.
 const PARTS: usize = 8;
 
-/// The entries of a table that expire. A cheap clone, and small where there are none.
+/// The expiries of a table's entries. Clones are cheap, and small if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expiring(Option<Arc<Expiries>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Expiries {
     count: u64,
-    /// By the n-th instant, n parts of them have expired, or more; by the last one all. Ascending.
+    /// By the n-th instant, at least n parts of the entries have expired; by the last one, all. The instants ascend.
     instants: [Millis; PARTS],
 }
 
 impl Expiring {
-    /// `count` entries, of which each instant has passed one more part.
+    /// The expiries of `count` entries, of which one more part has expired by each instant.
     pub(crate) fn new(count: u64, instants: [Millis; PARTS]) -> Self {
         Self((count > 0).then(|| Arc::new(Expiries { count, instants })))
     }
@@ -61,18 +61,18 @@ impl Expiring {
         self.0.as_ref().map_or(0, |expiries| expiries.count)
     }
 
-    /// The instant by which all have expired; 0 if there are none.
+    /// The instant by which all entries have expired; 0 if there are none.
     fn last(&self) -> Millis {
         self.0.as_ref().map_or(0, |expiries| expiries.instants[PARTS - 1])
     }
 
-    /// The number of entries that are known to have expired by `instant`.
+    /// A lower bound of the number of entries that have expired by `instant`.
     pub(crate) fn by(&self, instant: Millis) -> u64 {
         let Some(Expiries { count, instants }) = self.0.as_deref() else { return 0 };
         of_parts(*count, instants.partition_point(|at| *at <= instant))
     }
 
-    /// Appends them, if there are any.
+    /// Appends the expiries, if there are any.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let Some(Expiries { count, instants }) = self.0.as_deref() else { return };
         codec::put_varint(out, *count);
@@ -83,7 +83,7 @@ impl Expiring {
         }
     }
 
-    /// Decodes the output of `encode`, if there are any.
+    /// Decodes the output of `encode`.
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         let count = reader.varint().filter(|&count| count > 0 && count <= MAX_SEQNO)?;
         let (mut instants, mut before) = ([0; PARTS], 0u64);
@@ -95,17 +95,17 @@ impl Expiring {
     }
 }
 
-/// The number of entries in this many parts of `count`, rounded up.
+/// The number of entries in `parts` of the [`PARTS`] parts of `count`, rounded up.
 fn of_parts(count: u64, parts: usize) -> u64 {
     (u128::from(count) * parts as u128).div_ceil(PARTS as u128) as u64
 }
 
-/// Instants are merged with their neighbours when this many were collected.
+/// Neighbouring instants are merged when this many were collected.
 const MOST_COLLECTED: usize = 1024;
-/// Neighbours are merged as long as they have together no more than this part of the entries: half of the places become free.
+/// Neighbours are merged as long as they have together at most this part of the entries: this frees half of the places.
 const MERGED_PART: u64 = 256;
 
-/// The instants of entries that expire, collected in bounded memory. Neighbours are merged: an entry then counts from a later instant on.
+/// The instants of entries that expire, collected in bounded memory. Neighbours are merged: an entry is then counted at a later instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Instants(Vec<(Millis, u64)>);
 
@@ -150,7 +150,7 @@ impl Instants {
 }
 
 impl Properties {
-    /// Counts an entry, which comes after all earlier ones. Returns whether its key is a new one.
+    /// Counts an entry, which must come after all earlier ones. Returns whether its key is new.
     pub(crate) fn count(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, stored: &[u8]) -> bool {
         let first = self.entries == 0;
         let new_key = first || self.largest != key;
@@ -173,7 +173,7 @@ impl Properties {
         new_key
     }
 
-    /// Widens the bounds to include the range tombstones, once all entries are counted. In the rest of a narrowed table there may be no entry.
+    /// Extends the bounds to include the range tombstones, once all entries are counted. In the rest of a narrowed table there may be no entry.
     pub(crate) fn finish(&mut self, tombstones: &RangeTombstones) {
         self.expiring = mem::take(&mut self.instants).finish();
         let (Some(first), Some(last)) = (tombstones.first_key(), tombstones.largest()) else { return };
@@ -209,7 +209,7 @@ impl Properties {
         }
     }
 
-    /// Whether these can be the properties of the last part of a table with the properties `whole`.
+    /// Whether these may be the properties of the last part of a table with the properties `whole`.
     pub(crate) fn is_end_of(&self, whole: &Properties) -> bool {
         let counts = |of: &Properties| [of.entries, of.tombstones, of.keys, of.expiring.count(), of.expiring.last()];
         let fewer = counts(self).iter().zip(counts(whole)).all(|(part, whole)| *part <= whole);
@@ -251,38 +251,38 @@ impl Properties {
     }
 }
 
-/// The facts about a table that are known without reading its data.
+/// The information about a table that is known without reading its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableMeta {
-    /// The number in its file name.
+    /// The number in the name of the file.
     pub(crate) number: u64,
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     pub(crate) size: u64,
-    /// Entries, tombstones included.
+    /// The number of entries, including tombstones.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    /// The first key, range tombstones included; for a narrowed table, its bound.
+    /// The smallest key, including range tombstones; for a narrowed table, its bound.
     pub(crate) smallest: Slice,
-    /// The last key, range tombstones included: it may be the end of one, which is one place further.
+    /// The largest key, including range tombstones: it may be the exclusive end of one.
     pub(crate) largest: Slice,
     pub(crate) min_seqno: SeqNo,
     pub(crate) max_seqno: SeqNo,
-    /// A compaction has already taken the keys below `smallest`: the file still has them, but nothing may read them. Size and counts are those of
-    /// the file; seqnos are limits.
+    /// Whether a compaction has already consumed the keys below `smallest`: they are still in the file, but must not be read. Size and counts are
+    /// then those of the whole file; sequence numbers are limits.
     pub(crate) narrowed: bool,
-    /// Range tombstones, those of equal bounds counted once.
+    /// The number of range tombstones; those with equal bounds count once.
     pub(crate) range_tombstones: u64,
     pub(crate) expiring: Expiring,
 }
 
 impl TableMeta {
-    /// The table without its entries below `from`, which lies within its keys.
+    /// The table without its entries below `from`, which lies within its key range.
     pub(crate) fn narrowed_to(&self, from: Slice) -> TableMeta {
         debug_assert!(self.smallest <= from && from <= self.largest, "a bound outside of the table");
         TableMeta { smallest: from, narrowed: true, ..self.clone() }
     }
 
-    /// Checks that the table in the file at `path` is the one that this, from a version, describes.
+    /// Checks that the table in the file at `path`, whose metadata is `found`, is the one that this metadata, from a version, describes.
     ///
     /// # Errors
     /// [`Error::Corruption`].
@@ -297,7 +297,7 @@ impl TableMeta {
     }
 }
 
-/// For people: its number, size, counts and bounds.
+/// Displays number, size, counts and bounds.
 impl fmt::Display for TableMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, size, entries, tombstones, min_seqno, max_seqno, range_tombstones, .. } = self;
@@ -323,8 +323,8 @@ mod tests {
 
     #[test]
     fn counts_and_bounds_are_those_of_the_entries() {
-        // Catches versions counted as keys, a smallest seqno that starts at 0, and a largest that is the last;
-        // an entry that expires counted as a tombstone, and bytes for it where there is none.
+        // Catches versions counted as keys, a smallest seqno that starts at 0, and a largest seqno that is the last one. Also catches an entry that
+        // expires counted as a tombstone, and bytes for expiries where there are none.
         let mut properties = Properties::default();
         let new = [(b"a", 9, Kind::Value), (b"a", 5, Kind::Tombstone), (b"b", 7, Kind::Value)]
             .map(|(key, seqno, kind)| properties.count(key, seqno, kind, b""));
@@ -358,8 +358,8 @@ mod tests {
         fn an_instant_has_no_more_entries_than_have_expired_and_an_eighth_and_some_fewer_at_most(
             seed in any::<u64>(), count in 1..9000u64, spread in 1..1_000_000u64, step in 0..1000u64,
         ) {
-            // Catches entries that count before they have expired, which a compaction would look for in vain, and a table that forgets so much of
-            // its instants that most of it expires unnoticed.
+            // Catches entries that are counted before they have expired, for which a compaction would search in vain, and instants that are so
+            // inaccurate that most of a table expires unnoticed.
             let mut random = Random(seed);
             let mut properties = Properties::default();
             let mut all: Vec<u64> = (0..count).map(|n| 1 + n * step + random.below(spread)).collect();
@@ -373,7 +373,7 @@ mod tests {
             all.sort_unstable();
             prop_assert_eq!((expiring.count(), expiring.last()), (count, all[all.len() - 1]));
             prop_assert!(instants.is_sorted());
-            // Each merge leaves at most one group across an instant, with a 256th of the entries so far; at most 17 merges are a 28th in all.
+            // Each merge leaves at most one group that includes an instant, with a 256th of the entries so far; at most 17 merges are a 28th in all.
             let most_behind = count / 8 + count / 28 + 1;
             for at in all.iter().step_by(7).copied().chain(instants) {
                 let (expired, by) = (all.partition_point(|other| *other <= at) as u64, expiring.by(at));
@@ -383,7 +383,7 @@ mod tests {
 
         #[test]
         fn random_bytes_never_panic_the_properties(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            // Catches an unchecked key length; decoded properties encode to the same bytes, or shorter varints.
+            // Catches an unchecked key length; decoded properties must encode to the same bytes, or shorter varints.
             if let Ok(properties) = Properties::decode(&bytes) {
                 prop_assert!(properties.encode().len() <= bytes.len());
             }

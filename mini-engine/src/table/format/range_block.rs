@@ -1,17 +1,17 @@
-//! The range tombstones of a table as a separate block, between root and properties.
+//! The range tombstones of a table form a separate block, between the root and the properties.
 //!
 //! ```text
 //! block      for each range: varint length and first key, varint length and end, varint number of seqnos, the seqnos as varints
 //! ```
 //!
-//! Ranges ascend by first key, then by end, and may overlap. A table has such a block only if it has range tombstones. Like the root, it is in
-//! memory while the table is open. All ranges lie within the key range that the version records for the table. So everything that uses this key
-//! range, in particular the planning of compactions, takes range tombstones into account.
+//! Ranges ascend by first key, then by end, and may overlap. A table has such a block only if it has range tombstones. Like the root, it is kept in
+//! memory while the table is open. All ranges lie within the key range that the version records for the table. So all code that uses this key range,
+//! in particular the planning of compactions, considers range tombstones.
 
 use crate::codec::{Malformed, Reader, put_prefixed, put_varint};
 use crate::types::{MAX_END_LEN, MAX_SEQNO, MAX_STORED_KEY_LEN, RangeTombstone, RangeTombstones, SeqNo, Slice, is_end};
 
-/// The contents of the block.
+/// Encodes the contents of the block.
 pub(crate) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     let mut out = Vec::new();
     for part in tombstones.parts() {
@@ -23,7 +23,7 @@ pub(crate) fn encode(tombstones: &RangeTombstones) -> Vec<u8> {
     out
 }
 
-/// Decodes and checks the output of [`encode`]: the order of ranges and numbers, and that each range has an end.
+/// Decodes the output of [`encode`], and checks the order of ranges and numbers, and that each range has an end.
 pub(crate) fn decode(contents: &[u8]) -> Result<RangeTombstones, Malformed> {
     let mut reader = Reader::new(contents);
     let mut tombstones = Vec::new();
@@ -51,7 +51,7 @@ fn range(reader: &mut Reader<'_>, last: (&[u8], &[u8])) -> Option<(Slice, Slice)
 fn seqnos(reader: &mut Reader<'_>) -> Option<Vec<SeqNo>> {
     let count = reader.varint()?;
     let mut seqnos = Vec::new();
-    // A number has at least one byte, so there are no more of them than bytes, whatever the count says.
+    // Each number has at least one byte, so there are no more numbers than bytes, whatever `count` is.
     for _ in 0..count {
         seqnos.push(reader.varint().filter(|&seqno| seqno <= MAX_SEQNO)?);
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn range_tombstones_come_back_as_they_were_and_a_cut_block_is_malformed() {
-        // Catches a field written and read in another order, and an end of the bytes taken for the end of a list.
+        // Catches a field that is written and read in a different order, and an end of the bytes that is treated as the end of a list.
         let all = [tombstone(b"", b"c", 5), tombstone(b"b", &[b'k'; 300], 300), tombstone(b"x", b"x\0", MAX_SEQNO)];
         for all in [&all[..], &all[1..]] {
             let tombstones = RangeTombstones::new(all.to_vec());
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn ranges_out_of_order_or_empty_and_numbers_out_of_order_are_malformed() {
-        // Catches a block under a right checksum whose binary search would pass over a tombstone.
+        // Catches a block with a valid checksum whose binary search would miss a tombstone.
         let block = |parts: &[(&[u8], &[u8], &[u64])]| {
             let mut out = Vec::new();
             for (start, end, seqnos) in parts {

@@ -1,8 +1,8 @@
-//! Fence pointers: the places of the blocks of a list, each with a bound in entry order for the entries of the block.
+//! Fence pointers: the positions of the blocks in a list, each with a bound, in entry order, for the entries of the block.
 //!
-//! A fence `(key, seqno)` lies between its block and the next: at or after the last entry of the block, before the first of the next. If the keys
-//! of those entries differ, the fence is a short key between them, with seqno 0; if a key's versions continue in the next block, it is the last
-//! entry itself. So the block that can hold an entry is the first one whose fence is not before it.
+//! A fence `(key, seqno)` lies between its block and the next: at or after the last entry of its block, and before the first entry of the next. If
+//! the keys of those entries differ, the fence is a short key between them, with seqno 0; if a key's versions continue in the next block, it is the
+//! last entry itself. So the block that can contain an entry is the first one whose fence is at or after the entry.
 //!
 //! ```text
 //! fences   if they share one: varint length of a prefix, prefix;
@@ -10,15 +10,15 @@
 //!          then the offset of each fence u32, their number u32, whose highest bit is set if there is a prefix
 //! ```
 //!
-//! A separator is as long as what its neighbours share, and one byte. So if long keys share a long prefix, all fences would have it: the prefix is
-//! stored once, from [`LEAST_SHARED`] bytes on.
+//! A separator is one byte longer than the prefix that its neighbours share. So if long keys share a long prefix, all fences would contain it: the
+//! prefix is stored once if it has at least [`LEAST_SHARED`] bytes.
 //!
-//! Ends count from the start of the first block; each block begins where the previous one ends. A partition has the fences of its data blocks, the
-//! root those of the partitions. [`Fences`] reads the bytes in place; [`Index`] is made from them in memory: it searches the [`Heads`] of the
-//! fences, and reads a fence only if those are not enough.
+//! The end of a block is stored as an offset from the start of the first block; each block begins where the previous one ends. A partition has the
+//! fences of its data blocks, and the root has those of the partitions. [`Fences`] decodes the bytes in place; [`Index`] is built from them in
+//! memory: it searches the [`Heads`] of the fences, and decodes a fence only if those are not enough.
 //!
-//! All bytes are checked once, when they are read from the file ([`Fences::checked`]); later reads rely on that for the order, but still check
-//! every length.
+//! All bytes are checked once, when they are read from the file ([`Fences::checked`]); later reads rely on that for the order, but still check every
+//! length.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -31,7 +31,7 @@ use crate::table::block::{Block, TRAILER_LEN};
 use crate::table::format::Handle;
 use crate::table::index::heads::Heads;
 
-/// The highest bit of the number of fences: they share a prefix.
+/// The highest bit in the number of fences: it is set if all fences share a stored prefix.
 const SHARES: u32 = 1 << 31;
 /// Shorter prefixes are stored with each fence.
 const LEAST_SHARED: usize = 64;
@@ -42,13 +42,12 @@ pub(crate) struct IndexBuilder {
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     end: u64,
-    /// The first key up to where another one differs.
+    /// The first key, cut to the prefix that all keys so far share.
     shared: Vec<u8>,
 }
 
 impl IndexBuilder {
-    /// Adds the fence of a block of `len` bytes whose last entry is `last`; `next` is the first key of the block after
-    /// it.
+    /// Adds the fence of a block of `len` bytes whose last entry is `last`; `next` is the first key of the following block.
     pub(crate) fn push(&mut self, (last_key, last_seqno): (&[u8], SeqNo), next: Option<&[u8]>, len: u64) {
         match next {
             Some(next) if next == last_key => self.push_fence((last_key, last_seqno), len),
@@ -63,7 +62,7 @@ impl IndexBuilder {
             true => self.shared = key.to_vec(),
             false => self.shared.truncate(codec::shared_len(&self.shared, key)),
         }
-        // The writer of a block ensures that its contents are shorter than 4 GiB.
+        // The caller ensures that the contents are shorter than 4 GiB.
         self.offsets.push(self.bytes.len() as u32);
         self.end += len;
         codec::put_prefixed(&mut self.bytes, key);
@@ -75,12 +74,12 @@ impl IndexBuilder {
         self.offsets.len()
     }
 
-    /// Bytes that the fences take with their whole keys: [`IndexBuilder::finish`] appends one more at most.
+    /// The bytes of the fences with their whole keys; [`IndexBuilder::finish`] appends at most one byte more.
     pub(crate) fn whole_len(&self) -> usize {
         self.bytes.len() + 4 * self.offsets.len() + 4
     }
 
-    /// The same without the prefix that is stored only once.
+    /// The same without the shared prefix, which is stored only once.
     pub(crate) fn len(&self) -> usize {
         self.whole_len() - self.shared_prefix().len() * self.offsets.len()
     }
@@ -89,7 +88,7 @@ impl IndexBuilder {
         if self.shared.len() < LEAST_SHARED { &[] } else { &self.shared }
     }
 
-    /// Appends the fences to `out` and starts again.
+    /// Appends the fences to `out`, and resets the builder.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let count = self.offsets.len() as u32;
         match self.shared_prefix().len() {
@@ -103,7 +102,7 @@ impl IndexBuilder {
         *self = Self::default();
     }
 
-    /// Appends the first `shared` bytes of all keys, and then the fences without them.
+    /// Appends the first `shared` bytes, which all keys have, and then the fences without them.
     fn put_behind_prefix(&mut self, shared: usize, out: &mut Vec<u8>) {
         let start = out.len();
         codec::put_prefixed(out, self.shared.split_at(shared).0);
@@ -122,11 +121,11 @@ impl IndexBuilder {
 fn separator<'a>(last: &'a [u8], next: &[u8]) -> Cow<'a, [u8]> {
     let (prefix, last_rest) = last.split_at(codec::shared_len(last, next));
     let closing = match (last_rest, next.split_at(prefix.len()).1) {
-        // Not shorter than `last`.
+        // There is no separator shorter than `last`.
         ([] | [_], _) | (_, []) => None,
-        // The start of `next` up to the byte that differs: less than `next`, since more follows.
+        // The prefix of `next` up to the differing byte: it is less than `next`, since more bytes follow.
         (_, [byte, _, ..]) => Some(*byte),
-        // A byte between the two that differ.
+        // A byte between the two bytes that differ.
         ([low, ..], [high]) => low.checked_add(1).filter(|byte| byte < high),
     };
     closing.map_or(Cow::Borrowed(last), |byte| [prefix, &[byte]].concat().into())
@@ -135,7 +134,7 @@ fn separator<'a>(last: &'a [u8], next: &[u8]) -> Cow<'a, [u8]> {
 /// A fence, and the end of its block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fence<'a> {
-    /// The prefix of all keys of the list, and the rest of this one.
+    /// The prefix of all keys of the list, and the rest of this key.
     prefix: &'a [u8],
     rest: &'a [u8],
     seqno: SeqNo,
@@ -157,7 +156,7 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// The place of a fence in entry order.
+/// The position of a fence in entry order.
 pub(crate) type FencePlace<'a> = (Cow<'a, [u8]>, SeqNo);
 
 /// Fences in their stored form.
@@ -165,13 +164,13 @@ pub(crate) type FencePlace<'a> = (Cow<'a, [u8]>, SeqNo);
 pub(crate) struct Fences<'a> {
     /// The prefix of all keys; empty if none is stored.
     prefix: &'a [u8],
-    /// The fences, from the start of the list on.
+    /// The stored fences, from the first one on.
     fences: &'a [u8],
     offsets: &'a [[u8; 4]],
 }
 
 impl<'a> Fences<'a> {
-    /// The fences whose bytes are `contents`, unchecked except for their number.
+    /// The fences whose bytes are `contents`, which are not checked except for the number of fences.
     pub(crate) fn of(contents: &'a [u8]) -> Result<Self, Malformed> {
         let malformed = Malformed { offset: contents.len(), expected: "a number of fences that fits the index" };
         let (body, count) = contents.split_last_chunk::<4>().ok_or(malformed)?;
@@ -187,7 +186,7 @@ impl<'a> Fences<'a> {
         Ok(Self { prefix, fences, offsets: offsets.as_chunks().0 })
     }
 
-    /// All fences, checked: each can be read, lies at its offset, and comes after the previous one.
+    /// Returns all fences after a check: each can be decoded, is at its offset, and comes after the previous one.
     fn checked(&self) -> Result<Vec<Fence<'a>>, Malformed> {
         let mut reader = Reader::new(self.fences);
         if !self.prefix.is_empty() {
@@ -229,7 +228,7 @@ impl<'a> Fences<'a> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Whether the fence of block `at` is before the target, which has the prefix of all fences. Reads no more of it than necessary.
+    /// Whether the fence of block `at` is before the target, which must have the prefix of all fences. Decodes no more of the fence than necessary.
     #[inline]
     fn is_before(&self, at: usize, key: &[u8], seqno: SeqNo) -> bool {
         let (Some(mut reader), Some(rest)) = (self.reader(at), key.get(self.prefix.len()..)) else { return false };
@@ -250,17 +249,17 @@ impl<'a> Fences<'a> {
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) block: Block,
-    /// The place of the fences in the block's contents.
+    /// The range of the fences in the block's contents.
     place: Range<usize>,
     heads: Heads,
-    /// The end of each block, counted from `start`.
+    /// The end of each block, relative to `start`.
     ends: Box<[u64]>,
     /// The start of the first block.
     pub(crate) start: u64,
 }
 
 impl Index {
-    /// The fences in `block`, for blocks that take the bytes `blocks` of the file.
+    /// The fences in `block`, for blocks that fill the bytes `blocks` of the file.
     pub(crate) fn decode(block: Block, blocks: Range<u64>) -> Result<Self, Malformed> {
         let len = block.contents().len();
         let index = Self::within(block, 0..len, blocks.start)?;
@@ -270,7 +269,7 @@ impl Index {
         Ok(index)
     }
 
-    /// The fences at `place` of the contents of `block`, for blocks from `start` of the file on. Allocates memory only for checked fences.
+    /// The fences at `place` of the contents of `block`, for blocks that begin at `start` of the file. Allocates memory only for checked fences.
     pub(crate) fn within(block: Block, place: Range<usize>, start: u64) -> Result<Self, Malformed> {
         let malformed = |error: Malformed| Malformed { offset: place.start + error.offset, ..error };
         let contents = block.contents().get(place.clone()).unwrap_or_default();
@@ -298,7 +297,7 @@ impl Index {
         self.ends.len()
     }
 
-    /// The place of block `at`.
+    /// The position of block `at`.
     pub(crate) fn handle(&self, at: usize) -> Option<Handle> {
         let end = *self.ends.get(at)?;
         let before = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
@@ -310,18 +309,18 @@ impl Index {
         self.fences().get(at).map(|fence| fence.place())
     }
 
-    /// The last fence, which is the fence of the whole group in the index above.
+    /// The last fence, which is also the fence of the whole group in the index above.
     pub(crate) fn last(&self) -> Option<FencePlace<'_>> {
         self.fence(self.len().checked_sub(1)?)
     }
 
-    /// The first block that can hold an entry at or after `(key, seqno)`; `len()` if none does. O(log blocks).
+    /// The first block that can contain an entry at or after `(key, seqno)`; `len()` if there is none. O(log blocks).
     #[inline(always)]
     pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> usize {
         self.heads.first_not_before(key, |at| self.fences().is_before(at, key, seqno))
     }
 
-    /// Like `find`, but also returns the place of the block; `None` if there is no such block.
+    /// Like `find`, but also returns the position of the block; `None` if there is no such block.
     #[inline]
     pub(crate) fn locate(&self, key: &[u8], seqno: SeqNo) -> Option<(usize, Handle)> {
         let at = self.find(key, seqno);
@@ -339,14 +338,14 @@ mod tests {
 
     use super::*;
 
-    /// The end of the last block, if the fences are sound.
+    /// Returns the end of the last block if the fences are valid.
     fn check(fences: Fences<'_>) -> Result<u64, Malformed> {
         Ok(fences.checked()?.last().map_or(0, |last| last.end))
     }
 
     #[test]
     fn separators_are_short_and_lie_between_the_blocks() {
-        // Catches a separator equal to the next key, which would send reads of it to the block before.
+        // Catches a separator equal to the next key, which would direct reads of that key to the previous block.
         let cases: [(&[u8], &[u8], &[u8]); 8] = [
             (b"apple-long", b"banana", b"b"),
             (b"user/1000/x", b"user/1001/a", b"user/1001"),
@@ -367,7 +366,7 @@ mod tests {
         fn separators_lie_between_any_two_keys(
             a in prop::collection::vec(0u8..4, 0..6), b in prop::collection::vec(0u8..4, 0..6),
         ) {
-            // Catches a case of prefixes or adjacent bytes that the rules above miss.
+            // Catches a case of prefixes or adjacent bytes that the rules above do not cover.
             prop_assume!(a != b);
             let (last, next) = if a < b { (a, b) } else { (b, a) };
             let separator = separator(&last, &next);
@@ -380,8 +379,8 @@ mod tests {
             asked in prop::collection::vec((prop::collection::vec(0u8..3, 0..6), 0u64..5), 1..40),
             start in 0u64..1000, shared in prop::sample::select(&[0, LEAST_SHARED - 2, LEAST_SHARED, 300][..]),
         ) {
-            // Catches an offset that is off, seqnos in the wrong order, a handle that does not follow the previous one, a root whose search by
-            // heads differs from a partition's search of bytes, a shared prefix that is stored with each fence, and a key without that prefix.
+            // Catches a wrong offset, seqnos in the wrong order, a handle that does not follow the previous one, a root whose search by heads differs
+            // from a partition's search of bytes, a shared prefix that is stored with each fence, and a key without that prefix.
             let behind = |(key, seqno): (Vec<u8>, SeqNo)| ([vec![1; shared], key].concat(), seqno);
             let mut asked: Vec<_> = asked;
             asked.extend(asked.clone().into_iter().map(behind));
@@ -416,7 +415,7 @@ mod tests {
         fn random_bytes_never_panic_the_index(
             mut bytes in prop::collection::vec(any::<u8>(), 0..200), count in 0u32..40, at in 0usize..50,
         ) {
-            // Catches a count or an offset that is trusted before it is compared with the available bytes.
+            // Catches a count or an offset that is used before it is compared with the available bytes.
             bytes.extend_from_slice(&count.to_le_bytes());
             if let Ok(fences) = Fences::of(&bytes) {
                 prop_assert!(fences.len() <= bytes.len() / 4);
@@ -434,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_huge_count_of_fences_allocates_nothing() {
-        // Catches `with_capacity` of a number from disk: 4 billion fences are 128 GiB.
+        // Catches `with_capacity` of a number from disk: 4 billion fences would be 128 GiB.
         let error = Fences::of(&u32::MAX.to_le_bytes()).expect_err("no fence precedes it");
         assert_eq!(error.expected, "a number of fences that fits the index");
     }

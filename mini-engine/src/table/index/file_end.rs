@@ -11,18 +11,18 @@ use crate::table::format::{FOOTER_LEN, Footer, Handle, Properties};
 use crate::table::index::fences::Index;
 use crate::types::RangeTombstones;
 
-/// The end of a table's file: the footer, and perhaps blocks before it.
+/// The last bytes of a table's file: the footer, and perhaps blocks before it.
 pub(crate) struct FileEnd<'a> {
     file: &'a dyn File,
     path: &'a Path,
     number: u64,
     bytes: Vec<u8>,
-    /// The offset at which these bytes begin.
+    /// The offset in the file at which these bytes begin.
     start: u64,
 }
 
 impl<'a> FileEnd<'a> {
-    /// Reads the last `most` bytes of the file of table `number`, or all if there are fewer.
+    /// Reads the last `most` bytes of the file of table `number`, or the whole file if it is shorter.
     pub(crate) fn read(file: &'a dyn File, path: &'a Path, number: u64, most: u64) -> Result<Self> {
         let size = file.len().map_err(Error::io("read the length of", path))?;
         let len = size.min(most);
@@ -31,12 +31,12 @@ impl<'a> FileEnd<'a> {
         Ok(Self { file, path, number, bytes, start })
     }
 
-    /// Bytes of the whole file.
+    /// The length of the whole file in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    /// The footer. Every byte of the file belongs to a block or to the footer.
+    /// Decodes the footer. Checks that every byte of the file belongs to a block or to the footer.
     pub(crate) fn footer(&self) -> Result<Footer> {
         let Some((_, bytes)) = self.bytes.split_last_chunk::<FOOTER_LEN>() else {
             let what = format!("table footer: expected {FOOTER_LEN} bytes, found a file of {}", self.bytes.len());
@@ -50,7 +50,7 @@ impl<'a> FileEnd<'a> {
         self.decoded(footer.properties, |block| Properties::decode(block.contents()))
     }
 
-    /// The fences of the partitions.
+    /// The fence pointers of the partitions.
     pub(crate) fn index(&self, footer: &Footer) -> Result<Index> {
         self.decoded(footer.root, |root| Index::decode(root, footer.partitions.offset..footer.root.offset))
     }
@@ -64,7 +64,7 @@ impl<'a> FileEnd<'a> {
         decode(self.block(handle)?).map_err(|malformed| malformed.in_file(self.path, handle.offset))
     }
 
-    /// The block at `handle`, which lies before the footer.
+    /// The block at `handle`, which must lie before the footer.
     fn block(&self, handle: Handle) -> Result<Block> {
         let location = BlockLocation { path: self.path, number: self.number, handle };
         let here = handle.offset.checked_sub(self.start).and_then(|from| {

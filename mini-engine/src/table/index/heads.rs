@@ -1,16 +1,16 @@
-//! [`Heads`]: finds the place of a key among sorted keys, by heads of fixed width.
+//! [`Heads`]: finds the position of a key among sorted keys, using heads of fixed width.
 //!
-//! A key's head is the first 8 bytes after the prefix that all the keys share, as a big-endian number; a shorter rest is padded with zeros. Heads
-//! have the order of their keys, except that different keys may have equal heads. So one binary search over integers, without a branch on them,
-//! leaves the few keys with the target's own head, and only those are compared as keys.
+//! A key's head is the first 8 bytes after the prefix that all keys share, as a big-endian number; if there are fewer bytes, they are padded with
+//! zeros. Heads are ordered like their keys, except that different keys may have equal heads. So one binary search over integers, without branches on
+//! them, leaves the few keys with the same head as the target, and only those are compared as keys.
 //!
-//! If most keys have the same head as a neighbour, heads are not useful: then there are none, and the keys themselves are searched.
+//! If most keys have the same head as a neighbour, heads are not useful: then none are kept, and the keys themselves are searched.
 
 use std::ops::Range;
 
 use crate::codec::{head, shared_len, strip_prefix};
 
-/// Heads are kept if at least one key in this many has a head that differs from that of the previous key.
+/// Heads are kept if at least one in this many keys has a different head than the previous key.
 const KEYS_PER_HEAD: usize = 4;
 
 /// The heads of a sorted list of keys.
@@ -25,7 +25,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// The heads of `len` keys, which ascend: `key` gives what comes behind `start` in each.
+    /// The heads of `len` ascending keys; `key` returns the part of each after `start`.
     pub(crate) fn new<'a>(start: &[u8], len: usize, key: impl Fn(usize) -> &'a [u8]) -> Self {
         let shared = match len {
             0 => &[][..],
@@ -39,17 +39,17 @@ impl Heads {
         Self { prefix, heads, len }
     }
 
-    /// The rank of the first key that is not before `key`. `is_before` compares the key of a rank; it is called only for keys whose head is that of
+    /// The index of the first key at or after `key`. `is_before` compares the key at an index; it is called only for keys that have the same head as
     /// `key`. O(log n).
     #[inline(always)]
     pub(crate) fn first_not_before(&self, key: &[u8], is_before: impl Fn(usize) -> bool) -> usize {
         let Some(rest) = strip_prefix(key, &self.prefix) else {
-            // A key that is a prefix of the common prefix comes before all keys.
+            // A key that is a prefix of the common prefix is before all keys.
             return if *key < *self.prefix { 0 } else { self.len };
         };
         let head = head(rest);
         let first = self.heads.partition_point(|other| *other < head);
-        // Most often the first key with the head is the only one.
+        // Usually only one key has this head.
         match self.heads.get(first) {
             Some(other) if *other == head && is_before(first) => self.search(first + 1, head, is_before),
             None if self.heads.is_empty() => partition_point(0..self.len, is_before),
@@ -57,7 +57,7 @@ impl Heads {
         }
     }
 
-    /// The rank of the first key from `rank` on that is not before a key with this head.
+    /// The index of the first key, from `rank` on, that is at or after the target, whose head is `head`.
     #[inline(never)]
     fn search(&self, rank: usize, head: u64, is_before: impl Fn(usize) -> bool) -> usize {
         let same = self.heads.get(rank..).unwrap_or_default().partition_point(|other| *other <= head);
@@ -69,7 +69,7 @@ impl Heads {
     }
 }
 
-/// The first number of the range for which `is_before` is false; its end if there is none.
+/// The first number in the range for which `is_before` is false; the end of the range if there is none.
 fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {

@@ -1,4 +1,4 @@
-//! The index of a table, which leads to a data block: filters, fence pointers, and partitions, which group both.
+//! The index of a table, by which a read finds a data block: filters, fence pointers, and partitions, which contain both.
 
 pub(super) mod fences;
 pub(super) mod file_end;

@@ -1,16 +1,16 @@
 //! Partitions: the filter and the fence pointers of a group of neighbouring data blocks, in one block.
 //!
-//! So one block determines whether a key may be in the group, and in which of its data blocks: a point read without cached blocks reads a partition
+//! So one block determines whether a key may be in the group, and in which of its data blocks: without cached blocks a point read reads a partition
 //! and a data block. RocksDB calls these partitioned indexes and filters, and stores them in separate blocks.
 //!
 //! ```text
 //! partition   filter (perhaps none), fences of the data blocks, offset of the first data block u64, length of the filter u32
 //! ```
 //!
-//! G1: the filter has every key with a version in the group. The versions of a key may continue in the next group; such a key is in both filters,
-//! and a read searches the one partition that can hold the wanted version. Checked by `verify`.
-//! G2: the last fence of a partition is its fence in the root, and the groups follow each other without gaps. The former is
-//! checked when a partition is read, the latter by `verify`.
+//! G1: the filter contains every key with a version in the group. The versions of a key may continue in the next group; then the key is in both
+//! filters, and a read searches the one partition that can contain the wanted version. `verify` checks this.
+//! G2: the last fence of a partition is also its fence in the root, and the groups are adjacent without gaps. The former is checked when a partition
+//! is read, the latter by `verify`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,43 +21,43 @@ use crate::table::index::fences::{FencePlace, Fences, Index, IndexBuilder};
 use crate::table::index::filter::{self, Filter};
 
 const TAIL_LEN: usize = 12;
-/// The most bytes that the fences of a partition take, if their keys cease to share a prefix, and one fence.
+/// The maximum number of bytes of the fences of a partition, if their keys stop sharing a prefix, and one fence.
 const MOST_FENCES_LEN: usize = 1 << 20;
 const BITS: usize = u64::BITS as usize;
 
 /// Builds the contents of partitions, one after the other.
 #[derive(Debug)]
 pub(crate) struct PartitionBuilder {
-    /// The fences of the data blocks in the group.
+    /// The fence pointers of the data blocks in the group.
     pub(crate) fences: IndexBuilder,
-    /// The hashes of the keys in the group, each once.
+    /// The hashes of the keys in the group, without duplicates.
     hashes: Vec<u64>,
     bits_per_key: f64,
     start: u64,
 }
 
 impl PartitionBuilder {
-    /// Partitions with filters of `bits_per_key`.
+    /// Partitions whose filters have `bits_per_key`.
     pub(crate) fn new(bits_per_key: f64) -> Self {
         Self { fences: IndexBuilder::default(), hashes: Vec::new(), bits_per_key, start: 0 }
     }
 
-    /// Adds a key, which is new or is already in the previous partition, to the filter.
+    /// Adds a key to the filter; it must be new or be in the previous partition already.
     pub(crate) fn add_key(&mut self, key: &[u8], is_new: bool) {
         if self.bits_per_key > 0.0 && (is_new || self.hashes.is_empty()) {
             self.hashes.push(codec::key_hash(key));
         }
     }
 
-    /// Whether another data block like those so far would make the contents longer than `bytes`, without the prefix that the fences share: otherwise
-    /// a partition of long keys would lead to a single block, and the root would have the fences of all blocks.
+    /// Whether one more data block, if it needs the average bytes of those so far, would make the contents longer than `bytes`. The prefix that the
+    /// fences share is not counted: otherwise a partition of long keys would have only one block, and the root would have the fences of all blocks.
     pub(crate) fn is_full(&self, bytes: usize) -> bool {
         let filter_len = filter::encoded_len(self.hashes.len(), self.bits_per_key);
         let (len, blocks) = (filter_len + self.fences.len() + TAIL_LEN, self.fences.count());
         blocks > 0 && (len + len / blocks > bytes || self.fences.whole_len() > bytes.max(MOST_FENCES_LEN))
     }
 
-    /// The contents of the partition; the next one's group begins at `next_start`.
+    /// The contents of the partition; the group of the next one begins at `next_start`.
     pub(crate) fn finish(&mut self, next_start: u64) -> Vec<u8> {
         let filter = Filter::build(&self.hashes, self.bits_per_key);
         let contents = encode(filter, &mut self.fences, self.start);
@@ -67,9 +67,9 @@ impl PartitionBuilder {
     }
 }
 
-/// The contents of a partition with this filter, which may be empty, whose first data block is at `start`.
+/// The contents of a partition with this filter, which may be empty; its first data block is at `start`.
 pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> Vec<u8> {
-    // The filter has at most as many lines as fit the length of a block.
+    // The maximum block length also limits the filter's lines.
     let filter_len = filter.len() as u32;
     let mut out = filter;
     fences.finish(&mut out);
@@ -78,7 +78,7 @@ pub(crate) fn encode(filter: Vec<u8>, fences: &mut IndexBuilder, start: u64) -> 
     out
 }
 
-/// The last fence in the contents of a partition: the fence that the root has for the partition.
+/// The last fence in the contents of a partition, which is the partition's fence in the root.
 pub(crate) fn last_fence(contents: &[u8]) -> Option<FencePlace<'_>> {
     let fences = Fences::of(Parts::of(contents).ok()?.fences).ok()?;
     fences.last().map(|fence| fence.place())
@@ -104,16 +104,17 @@ impl<'a> Parts<'a> {
 /// A partition in memory.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    /// The fences of the group's data blocks, and the block with the filter before them.
+    /// The fence pointers of the group's data blocks, and the block that contains them and the filter.
     pub(crate) index: Index,
-    /// Bytes of the filter, and the number of its probes; none if the table has no filter.
+    /// The length of the filter in bytes, and the number of its probes; `None` if the table has no filter.
     filter: Option<(usize, usize)>,
-    /// A bit for each data block that was checked in the mapped file.
+    /// A bit for each data block, set once the block in the mapped file was checked.
     checked: Box<[AtomicU64]>,
 }
 
 impl Partition {
-    /// The partition in `block`. Its group ends within the data blocks, which end at `data_end`. Its last fence is `fence`, if that is known (G2).
+    /// Decodes the partition in `block`. Its group must end within the data blocks, which end at `data_end`. If `fence` is given, the last fence of
+    /// the partition must be equal to it (G2).
     pub(crate) fn decode(block: Block, data_end: u64, fence: Option<FencePlace<'_>>) -> Result<Self, Malformed> {
         let Parts { filter, fences, start } = Parts::of(block.contents())?;
         let (filter_len, end) = (filter.len(), filter.len() + fences.len());
@@ -147,7 +148,7 @@ impl Partition {
         }
     }
 
-    /// Bytes of memory that it takes, without the slots of its data blocks.
+    /// The memory of the partition in bytes, without the slots of its data blocks.
     pub(crate) fn memory_len(&self) -> usize {
         size_of::<Self>() + self.index.memory_len() + size_of_val(&*self.checked)
     }
@@ -159,7 +160,7 @@ impl Partition {
         Some(Filter::of(self.index.block.contents().get(..len)?, probes))
     }
 
-    /// Bytes of the filter; 0 if the table has none.
+    /// The length of the filter in bytes; 0 if the table has none.
     pub(crate) fn filter_len(&self) -> usize {
         self.filter.map_or(0, |(len, _)| len)
     }

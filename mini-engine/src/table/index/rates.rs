@@ -1,12 +1,12 @@
-//! The rate of false positives of the [`Filter`](crate::table::index::filter::Filter), measured, for the distribution of filter memory.
+//! The measured rate of false positives of the [`Filter`](crate::table::index::filter::Filter), for the distribution of filter memory.
 //!
-//! One filter of 4 Mi keys for each whole number of bits, asked for 64 Mi keys that are not in it (docs/src/tables.md); straight lines in between.
-//! Theory gives nearly the same rates (see `tests/filter.rs`).
+//! For each whole number of bits, one filter of 4 Mi keys was probed for 64 Mi absent keys (docs/src/tables.md); rates in between are interpolated
+//! linearly. The theoretical rates are nearly the same (see `tests/filter.rs`).
 //!
-//! From 25 bits on fewer than 3000 keys passed. One of those figures, at 28 bits (1.63e-5), was off the curve by its noise of 3 %, and is the
-//! geometric mean of its neighbours here: each bit must gain less than the one before it.
+//! From 25 bits on fewer than 3000 keys passed. One of these rates, at 28 bits (1.63e-5), deviated from the curve by its statistical error of 3 %,
+//! and was replaced by the geometric mean of its neighbours: each bit must gain less than the one before it.
 
-/// The most bits per key that a filter can have.
+/// The maximum number of bits per key of a filter.
 pub(crate) const MOST_BITS: usize = 32;
 
 /// The rate at 0 to 32 bits per key; with 0 bits every key passes. Each bit gains less than the one before it.

@@ -1,4 +1,4 @@
-//! The rate of false positives that theory expects of a Bloom filter, for comparison with the measured ones.
+//! The theoretical rate of false positives of a Bloom filter, for comparison with the measured rates.
 
 /// The rate of a filter in lines of 512 bits: the keys of a line are Poisson distributed, and each line is a small filter (Putze,
 /// Sanders and Singler, 2007).

@@ -1,11 +1,11 @@
-//! [`TableCache`]: the files of tables that are open, bounded by a number of file handles.
+//! [`TableCache`]: the open files of tables, up to a maximum number of file handles.
 //!
-//! A table opens its file when it has to read it. If too many files are open then, the [`Clock`] closes another one. A read of an open file loads
-//! its slot and stores at most a mark. The bound may be exceeded for moments: a thread that reads a block keeps its file a little longer.
+//! A table opens its file when a read needs it. If too many files are open then, the [`Clock`] closes another one. A read of an open file loads its
+//! slot and stores at most one mark. The limit may be exceeded for moments: a thread that reads a block keeps its file open a little longer.
 //!
-//! Obsolete files: a reader may have pinned an earlier view and may have to open the table again. So a file is removed when the last view drops its
-//! table. Readers do not wait for that: they record the file here, and a thread of the engine removes it ([`TableCache::remove_obsolete`]). Files
-//! that remain after a crash are orphans, which the next open removes.
+//! Obsolete files: a reader may have pinned an earlier view and may have to open the table's file again. So a file is removed only when the last view
+//! with its table is dropped. Readers do not wait for the removal: they record the file here, and a thread of the engine removes it
+//! ([`TableCache::remove_obsolete`]). Files that remain after a crash are orphans, which the next open removes.
 
 use std::fmt;
 use std::io;
@@ -26,14 +26,14 @@ use crate::types::MappedBytes;
 
 /// The block cache of one database.
 pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
-/// A partition in memory, with places for its data blocks.
+/// A partition in memory, with slots for its data blocks.
 pub(crate) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
 /// A partition that was found in the cache.
 pub(crate) type FoundPartition<'a> = cache::FoundPartition<'a, Partition, OwnBlock>;
-/// The places of a table's partitions.
+/// The slots of a table's partitions.
 pub(crate) type Partitions = cache::Partitions<Partition, OwnBlock>;
 
-/// The slot of a table's file while it is open.
+/// The slot for a table's file, which is filled while the file is open.
 pub(crate) type FileSlot = Arc<[CacheSlot<Arc<dyn File>>]>;
 /// An open file, for a read.
 pub(crate) type OpenFile = Hit<Arc<dyn File>>;
@@ -48,19 +48,19 @@ pub(crate) struct TableCache {
     open: Mutex<Clock<Arc<dyn File>>>,
     obsolete: Mutex<Obsolete>,
     obsolete_added: Condvar,
-    /// Held while files are removed, so that a second thread waits until that is done.
+    /// Held while files are removed, so that a second caller waits until the removal is done.
     removing: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Obsolete {
     numbers: Vec<u64>,
-    /// The thread that removes them must end.
+    /// Whether the thread that removes files must end.
     is_ending: bool,
 }
 
 impl TableCache {
-    /// Keeps up to `limit` of the tables in `dir` open, and reads them in the way of `reads`.
+    /// Keeps up to `limit` files of tables in `dir` open, and reads them as `reads` selects.
     pub(crate) fn new(
         fs: Arc<dyn FileSystem>,
         dir: PathBuf,
@@ -81,7 +81,7 @@ impl TableCache {
         })
     }
 
-    /// Opens a file. If the process has no handle left, half of the open tables are closed for it.
+    /// Opens a file. If the process has no free handle, half of the open tables are closed first.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         match self.fs.open(path) {
             Err(error) if is_want_of_handles(&error) => {
@@ -92,7 +92,7 @@ impl TableCache {
         }
     }
 
-    /// The whole of a table's file, if tables are mapped and this one can be.
+    /// Maps a table's whole file, if mapping is enabled and possible for this file.
     pub(crate) fn map(&self, file: &dyn File) -> Option<Arc<MappedBytes>> {
         if self.reads != TableReads::Mmap {
             return None;
@@ -101,31 +101,31 @@ impl TableCache {
         mapped.ok().map(Arc::new)
     }
 
-    /// Closes half of the open tables, for a file that finds no handle.
+    /// Closes half of the open tables, to free handles.
     pub(crate) fn make_way(&self) {
         self.close_until(|open| open / 2);
     }
 
-    /// Closes all open tables; a reader opens its table again. Closing them one by one would need a search for each.
+    /// Closes all open tables; a reader opens its table again. Closing them one by one would require a search for each.
     pub(crate) fn close_all(&self) {
         self.close_until(|_| 0);
     }
 
     fn close_until(&self, left: impl FnOnce(u64) -> u64) {
-        // Closed without the lock, as everywhere here.
+        // Files are closed after the lock is released, as everywhere in this file.
         let mut closed = Vec::new();
         let mut open = lock(&self.open);
         let left = left(open.bytes());
         open.shrink_to(left, &mut closed);
     }
 
-    /// Keeps the file of table `number` open, which was just opened.
+    /// Keeps the file of table `number`, which was just opened, open.
     pub(crate) fn keep(&self, slot: &FileSlot, number: u64, file: Arc<dyn File>) -> OpenFile {
         let mut closed = Vec::new();
         lock(&self.open).insert((slot, 0), number, Cached::new(file, 1), &mut closed)
     }
 
-    /// Closes the file in `slot`, if there is one. It is looked for among all that are open, some microseconds: little beside the
+    /// Closes the file in `slot`, if there is one. It is searched for among all open files, which takes some microseconds: little compared with the
     /// compaction that has made the table obsolete.
     pub(crate) fn close(&self, slot: &FileSlot) {
         if let Some(_file) = slot.first().and_then(CacheSlot::get) {
@@ -143,7 +143,7 @@ impl TableCache {
         self.obsolete_added.notify_all();
     }
 
-    /// Removes the files of the obsolete tables. A failure leaves an orphan, which the next open removes.
+    /// Removes the files of the recorded obsolete tables. A failure leaves an orphan, which the next open removes.
     pub(crate) fn remove_obsolete(&self) {
         let _turn = lock(&self.removing);
         let numbers = std::mem::take(&mut lock(&self.obsolete).numbers);
@@ -152,7 +152,7 @@ impl TableCache {
         }
     }
 
-    /// Removes files that become obsolete until [`TableCache::end_removing`] is called: the life of a thread.
+    /// Removes files as they become obsolete, on a thread of its own, until [`TableCache::end_removing`] is called.
     pub(crate) fn keep_removing(&self) {
         let mut obsolete = lock(&self.obsolete);
         loop {
@@ -177,7 +177,7 @@ impl TableCache {
 
 impl Drop for TableCache {
     fn drop(&mut self) {
-        // Files that became obsolete with the last snapshot, after the engine's threads have ended.
+        // Removes the files that became obsolete with the last snapshot, after the engine's threads have ended.
         self.remove_obsolete();
     }
 }

@@ -1,7 +1,7 @@
-//! Point reads of many keys: each data block that they need ([`WantedBlocks`]) is read once, and neighbours in one call.
+//! Point reads of many keys: each data block that they need ([`WantedBlocks`]) is read once, and adjacent blocks in one call.
 //!
-//! The blocks are known before the first is read. So a block that is not in the cache is read together with the wanted blocks after it that are not
-//! in the cache either, up to 256 KiB. Each is checked by itself: damage to one does not stop reads of the others.
+//! All blocks are known before the first one is read. So if a block is not in the cache, it is read together with the wanted blocks after it that are
+//! not in the cache either, up to 256 KiB. Each block is verified by itself: damage to one does not prevent reads of the others.
 
 use std::ops::ControlFlow;
 
@@ -13,12 +13,12 @@ use crate::table::read::{BytesAhead, CachedPartition, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
-    /// Like [`Table::get`] for each of `keys`, which ascend: passes each result to `found`, with the key's position, as long as `found` wants more.
-    /// A partition that leads to several keys is looked up once, and its filter is probed for all of them at once. Each data block is looked up once,
-    /// and neighbours are read in one call ([`WantedBlocks`]).
+    /// Like [`Table::get`] for each of `keys`, which must ascend: passes each result with the key's position to `found`, until `found` returns
+    /// `Break`. If a partition covers several keys, it is looked up once, and its filter is probed for all of them at once. Each data block is looked
+    /// up once, and adjacent blocks are read in one call ([`WantedBlocks`]).
     ///
     /// # Errors
-    /// The same as for [`Table::get`], for the first key that has one.
+    /// The error of [`Table::get`] for the first key that has one.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -37,7 +37,7 @@ impl Table {
             let count = keys.split_at(from).1.iter().take_while(reaches).count();
             let to = from + count.max(1);
             let asked = match hashes.get(from..to).unwrap_or_default() {
-                // Often, if the keys are few and random.
+                // This case is common if the keys are few and random.
                 [hash] => match self.get_within(root, &partition, first, *hash, seqno)? {
                     Some((kind, _, value)) => found(from, kind, value),
                     None => ControlFlow::Continue(()),
@@ -56,7 +56,7 @@ impl Table {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The positions, from `from` on, of the hashes that pass the filter; all positions if there is no filter.
+    /// The positions, from `from` on, of the hashes that pass the filter; all of them if there is no filter.
     fn pass_filter(&self, partition: &Partition, from: usize, hashes: &[u64], passing: &mut Vec<usize>) {
         let Some(filter) = partition.filter() else { return passing.extend(from..from + hashes.len()) };
         filter.may_contain_many(hashes, passing);
@@ -64,7 +64,7 @@ impl Table {
         self.counters().filter_negatives.add((hashes.len() - passing.len()) as u64);
     }
 
-    /// Looks for the keys at these positions, all of which the partition leads to.
+    /// Searches for the keys at these positions, all of which belong to the partition.
     fn get_passing(
         &self,
         (root, partition): (&Root, &CachedPartition),
@@ -104,7 +104,7 @@ impl Table {
     }
 }
 
-/// The wanted blocks by their index in the partition and their place, ascending.
+/// The wanted blocks by their index in the partition and their position, ascending.
 pub(crate) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
@@ -137,8 +137,8 @@ impl<'a> WantedBlocks<'a> {
         Ok(Some(self.table.keep(self.partition, (at, handle), block)))
     }
 
-    /// Reads the `nth` block and the following ones that must be read too; nothing if there are none. An error is not reported: reading each block
-    /// alone will show which block it concerns.
+    /// Reads the `nth` block and the following wanted ones that are not in memory; nothing if there are none. An error is ignored here: the later
+    /// read of each single block will return the errors of that block.
     fn read_from(&mut self, nth: usize) {
         self.ahead.clear();
         let Some(((_, first), rest)) = self.wanted.split_at_checked(nth).and_then(|(_, from)| from.split_first())

@@ -1,8 +1,8 @@
 //! [`TableIter`]: the entries of a table in order, block by block.
 //!
-//! A narrowed table shows only its entries from its bound on. A seek below the bound goes to the bound, which is the only way in from below. A step
-//! back, or a seek to the last entry at or before a key, makes the iterator invalid if it leads below the bound. Blocks that end below the bound
-//! are never read, so damage to them does no harm.
+//! The iterator of a narrowed table returns only the entries at or above the table's bound. A seek below the bound moves to the bound; no other move
+//! enters from below. A backward step, or a seek to the last entry at or before a key, makes the iterator invalid if it would lead below the bound.
+//! Blocks that end below the bound are never read, so damage to them has no effect.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use crate::table::index::{FencePlace, Partition};
 use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
 use crate::types::{MAX_SEQNO, SeqNo, Slice, entry_order};
 
-/// Iterates over a table, which it keeps open. Holds one block, and in a scan also the blocks that were read ahead.
+/// Iterates over a table, and keeps it open. It holds one block, and during a scan also the blocks that were read ahead.
 #[derive(Debug)]
 pub(crate) struct TableIter {
     table: Arc<Table>,
-    /// Absent before the first move. With it, a move needs the open file only if it reads a block.
+    /// `None` before the first move. Once it is set, a move needs the open file only if it reads a block.
     root: Option<Arc<Root>>,
-    /// The first key that counts, if the table was narrowed.
+    /// The lower bound, if the table was narrowed.
     from: Option<Slice>,
     cache: CacheUse,
     ahead: ReadAhead,
-    /// The partition that was entered last, and its number.
+    /// The index of the partition that was entered last, and the partition.
     partition: Option<(usize, CachedPartition)>,
-    /// The block of the partition that the cursor is in.
+    /// The index, in the partition, of the cursor's block.
     block: usize,
     handle: Handle,
-    /// Absent, or invalid, when the iterator is invalid.
+    /// `None`, or invalid, if the iterator is invalid.
     cursor: Option<Cursor>,
 }
 
 #[cfg(test)]
 impl Table {
-    /// Iterates over all entries, through the cache.
+    /// Iterates over all entries, using the cache.
     pub(crate) fn iter(self: &Arc<Self>) -> TableIter {
         TableIter::new(Arc::clone(self), None, CacheUse::Fill)
     }
@@ -60,19 +60,19 @@ impl TableIter {
         }
     }
 
-    /// Loads partition `at`; `None` past the last.
+    /// Loads partition `at`; returns `None` after the last.
     fn partition(&mut self, at: usize) -> Result<Option<&CachedPartition>> {
         if self.entered() != Some(at) {
             let (table, cache) = (Arc::clone(&self.table), self.cache);
-            // An iterator may live long, so it owns the partition.
+            // An iterator may exist for long, so it holds its own reference to the partition.
             let loaded = table.partition(self.root()?, at, cache)?;
             self.partition = loaded.map(|partition| (at, partition));
         }
         Ok(self.partition.as_ref().map(|(_, partition)| partition))
     }
 
-    /// Loads the data block of partition `at` that `choose` chooses, and positions in it by `place`; past either end the
-    /// iterator becomes invalid, and after an error too.
+    /// Loads the data block of partition `at` that `choose` selects, and positions the cursor in it with `place`; past either end, and after an
+    /// error, the iterator becomes invalid.
     fn enter(
         &mut self,
         at: usize,
@@ -88,7 +88,7 @@ impl TableIter {
         }
     }
 
-    /// Brings the cursor into the data block of partition `at` that `choose` chooses, at an unspecified entry; false past either end.
+    /// Moves the cursor to an unspecified entry of the data block of partition `at` that `choose` selects; returns false past either end.
     fn load(&mut self, at: usize, choose: impl FnOnce(&Partition) -> usize) -> Result<bool> {
         self.partition(at)?;
         let Self { table, root: Some(root), partition: Some((_, partition)), ahead, cursor, .. } = self else {
@@ -108,7 +108,7 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Moves within the block by `step`. Returns whether the iterator is still valid; after an error it is not.
+    /// Moves within the block with `step`. Returns whether the iterator is still valid; after an error it is not.
     #[inline]
     fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Decoded) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
@@ -121,7 +121,7 @@ impl TableIter {
         }
     }
 
-    /// The position after the last entry of the block is the first of the next. Every block has entries, so one step is enough.
+    /// After the last entry of a block comes the first one of the next block. Every block has entries, so one step is enough.
     fn enter_next_block(&mut self) -> Result<()> {
         let (at, next) = (self.entered().unwrap_or(0), self.block + 1);
         let first = |cursor: &mut Cursor| {
@@ -134,7 +134,7 @@ impl TableIter {
         }
     }
 
-    /// Whether a block or partition with this fence may hold entries from the bound on.
+    /// Whether a block or partition with this fence may contain entries at or above the bound.
     fn counts(&self, fence: Option<FencePlace<'_>>) -> bool {
         let is_behind =
             |from: &Slice, (key, seqno): &FencePlace<'_>| entry_order((key, *seqno), (from, MAX_SEQNO)).is_ge();
@@ -142,18 +142,18 @@ impl TableIter {
         self.from.as_ref().is_none_or(reaches)
     }
 
-    /// Becomes invalid below the bound.
+    /// Makes the iterator invalid if its position is below the bound.
     fn stop_below_bound(&mut self) {
         if self.from.as_ref().is_some_and(|from| self.valid() && *self.key() < **from) {
             self.cursor = None;
         }
     }
 
-    /// Like [`EntryIter::seek`], whatever the bound.
+    /// Like [`EntryIter::seek`], but ignores the bound.
     fn seek_unbounded(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         let at = self.root()?.index.find(key, seqno);
         self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek(key, seqno))?;
-        // The target may lie between the block's last entry and its fence.
+        // The target may lie between the block's last entry and its fence; then the next block has the entry.
         if self.cursor.is_some() && !self.valid() {
             self.enter_next_block()?;
         }
@@ -181,14 +181,14 @@ impl TableIter {
         Ok(())
     }
 
-    /// The number of the partition that was entered last.
+    /// The index of the partition that was entered last.
     fn entered(&self) -> Option<usize> {
         self.partition.as_ref().map(|(at, _)| *at)
     }
 }
 
 fn last_block(partition: &Partition) -> usize {
-    // Every partition has a block.
+    // Every partition has at least one block.
     partition.index.len().saturating_sub(1)
 }
 

@@ -1,10 +1,10 @@
-//! Readahead: a scan reads many neighbouring blocks in one call of the file system.
+//! Readahead: a scan reads many adjacent blocks in one call of the file system.
 //!
-//! A scan is recognised by entering blocks one after the other, in either direction. Then the next read takes as many bytes as were read so far, up
-//! to a window of 256 KiB; a jump starts again. So a scan reads at most twice what it needs, and a short one reads nothing in vain. The ends of
-//! blocks need not be known, since there are no gaps between them: a block that was read only in part is read again. Blocks that were read ahead
-//! stay here unchecked. Each is checked, decompressed and put into the cache when the scan enters it, so a damaged block does not stop earlier
-//! ones.
+//! A scan is recognised when blocks are entered one after the other, in either direction. Then the next read takes the same number of bytes that were
+//! read so far, up to a window of 256 KiB; a jump to another block resets this. So a scan reads at most twice the bytes that it needs, and a short
+//! scan reads no unneeded blocks. The ends of blocks need not be known, since there are no gaps between them: a block that was read only in part is
+//! read again. Blocks that were read ahead are kept here unverified. Each block is verified, decompressed and put into the cache when the scan enters
+//! it, so a damaged block does not affect earlier ones.
 
 use crate::cache::CacheUse;
 use crate::error::Result;
@@ -13,14 +13,14 @@ use crate::table::block::Block;
 use crate::table::format::Handle;
 use crate::table::read::{CachedPartition, Root, Table};
 
-/// The number of neighbours that are entered one by one before several are read at once.
+/// The number of adjacent blocks that are entered one by one before several are read at once.
 const BLOCKS_BEFORE: u32 = 2;
 /// The maximum number of bytes that are read ahead.
 pub(crate) const WINDOW: u64 = 256 << 10;
-/// The first window of a scan that was just recognised.
+/// The first window of a scan, when it was just recognised.
 const FIRST_WINDOW: u64 = 16 << 10;
 
-/// Bytes of the file that were read together, unchecked.
+/// Bytes of the file that were read together and not verified yet.
 #[derive(Debug, Default)]
 pub(crate) struct BytesAhead {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl BytesAhead {
         self.bytes.get(from..to)
     }
 
-    /// The block at `handle`, from here or else from the file.
+    /// The block at `handle`, from these bytes or otherwise from the file.
     pub(crate) fn block(&self, table: &Table, handle: Handle) -> Result<Block> {
         match self.get(handle) {
             Some(bytes) => table.decode_block(handle, bytes),
@@ -43,7 +43,7 @@ impl BytesAhead {
         }
     }
 
-    /// Reads `len` bytes, at most a window, from `start` on; after an error there are none.
+    /// Reads `len` bytes, at most a window, from `start` on; after an error no bytes are kept.
     pub(crate) fn read(&mut self, table: &Table, start: u64, len: u64) {
         self.bytes.resize(len as usize, 0);
         self.start = start;
@@ -57,14 +57,14 @@ impl BytesAhead {
     }
 }
 
-/// The blocks that one iterator reads, and those that it has read ahead.
+/// The blocks that one iterator reads, including those read ahead.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     cache: CacheUse,
     /// The last block that was read.
     last: Option<Handle>,
     direction: Direction,
-    /// Neighbours entered in this direction.
+    /// The number of adjacent blocks entered in this direction.
     streak: u32,
     window: u64,
     bytes: BytesAhead,
@@ -72,7 +72,7 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     pub(crate) fn new(cache: CacheUse) -> Self {
-        // A compaction reads everything, so it reads ahead from the start.
+        // A compaction reads all blocks, so it reads ahead from the start.
         let (streak, window) = match cache {
             CacheUse::Bypass => (BLOCKS_BEFORE, WINDOW),
             CacheUse::Fill => (0, FIRST_WINDOW),
@@ -80,7 +80,7 @@ impl ReadAhead {
         Self { cache, last: None, direction: Direction::Forward, streak, window, bytes: BytesAhead::default() }
     }
 
-    /// The data block with this index and handle, of this partition of the table with this root.
+    /// The data block with this index and handle, which belongs to `partition` of the table with this root.
     pub(crate) fn block(
         &mut self,
         table: &Table,
@@ -89,7 +89,7 @@ impl ReadAhead {
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill {
-            // A scan that walks on into a neighbour does not search it.
+            // A scan that moves on to an adjacent block does not search the block, so no heads are needed.
             let found = match self.streak {
                 0 => table.block_to_search(root, partition, (at, handle))?,
                 _ => table.block_in_memory(root, partition, (at, handle))?,
@@ -128,8 +128,8 @@ impl ReadAhead {
         self.bytes = BytesAhead::default();
     }
 
-    /// Reads the block at `handle` and as many bytes after it, in the direction of the scan, as fit the window; nothing if the window has no room
-    /// for a second block of this length. An error is not reported: reading the one block alone will show whether it concerns that block.
+    /// Reads the block at `handle` and the bytes next to it, in the direction of the scan, up to the size of the window; nothing if the window has no
+    /// room for a second block of this length. An error is ignored here: the later read of the single block will return it if it concerns that block.
     #[cold]
     fn read_span(&mut self, table: &Table, root: &Root, handle: Handle) {
         let window = self.window;

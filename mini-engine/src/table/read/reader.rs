@@ -1,8 +1,8 @@
 //! [`Table`]: a table of a version, opened when it is first read.
 //!
-//! A table is shared by reference count and never changes, so reads take no lock. An error of one block does not disturb reads of others
-//! (durability rule 9). The [`TableCache`] decides which files are open, and for how long; the [`Root`] stays from the first read on, so that a
-//! read of cached blocks needs no file.
+//! A table is reference-counted and never changes, so reads take no lock. An error in one block does not affect reads of others (durability rule 9).
+//! The [`TableCache`] decides which files are open, and for how long; the [`Root`] is kept from the first read on, so that a read of cached blocks
+//! needs no file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, FileSlot, FoundPartition, OpenFile, Root, TableCache};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
 
-/// A table of a version. Its file is opened on demand, and exists as long as this lives: the file of an obsolete table is removed when the last
-/// view that has the table drops it.
+/// A table of a version. Its file is opened on demand, and is not removed as long as this value exists: the file of an obsolete table is removed when
+/// the last view that contains the table drops it.
 #[derive(Debug)]
 pub(crate) struct Table {
     meta: TableMeta,
@@ -37,17 +37,17 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The table that `meta` of a version describes. Nothing is read yet.
+    /// The table that the version's `meta` describes. Nothing is read from its file yet.
     pub(crate) fn new(tables: &Arc<TableCache>, meta: TableMeta) -> Arc<Self> {
         let path = tables.dir.join(file_name(meta.number));
         Arc::new(Self::at(tables, meta, path))
     }
 
-    /// Opens table `number`, of which nothing is known yet, in `path` or under its own name: reads and checks the footer, the root and the
+    /// Opens table `number`, without metadata from a version, in `path` or under its own name: reads and checks the footer, the root and the
     /// properties.
     ///
     /// # Errors
-    /// [`Error::Io`], a missing file included; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
+    /// [`Error::Io`], also for a missing file; [`Error::Corruption`]; [`Error::UnsupportedVersion`].
     pub(crate) fn open(tables: &Arc<TableCache>, number: u64, path: Option<PathBuf>) -> Result<Arc<Self>> {
         let path = path.unwrap_or_else(|| tables.dir.join(file_name(number)));
         let mut table = Self::at(tables, TableMeta { number, ..TableMeta::default() }, path);
@@ -67,12 +67,12 @@ impl Table {
     /// Reads the root of the table, unless that was done, and checks that the table agrees with the version.
     ///
     /// # Errors
-    /// The same as for [`Table::open`]; a missing file is corruption, since a manifest names it (rule 10).
+    /// The errors of [`Table::open`]; a missing file is corruption, since a manifest refers to it (rule 10).
     pub(crate) fn check(&self) -> Result<()> {
         self.root().map(drop)
     }
 
-    /// The root. Only the first call takes a lock and needs the file.
+    /// The root of the table. Only the first call takes a lock and needs the file.
     #[inline]
     pub(crate) fn root(&self) -> Result<&Arc<Root>> {
         match self.root.get() {
@@ -83,7 +83,7 @@ impl Table {
 
     #[cold]
     fn read_root(&self) -> Result<&Arc<Root>> {
-        // If several threads need it, only one of them reads it.
+        // If several threads need the root, only one of them reads it.
         let _turn = lock(&self.opening);
         if let Some(root) = self.root.get() {
             return Ok(root);
@@ -104,7 +104,7 @@ impl Table {
         })
     }
 
-    /// Reads the root, and maps the file if that is wanted and can be done. If not, the file stays open.
+    /// Reads the root, and maps the file if that is enabled and possible. Otherwise the file stays open.
     fn read_root_of(&self, file: &Arc<dyn File>) -> Result<(Root, TableMeta)> {
         let (mut root, meta) = Root::read(&**file, &self.path, self.number())?;
         match self.tables.map(&**file) {
@@ -114,12 +114,12 @@ impl Table {
         Ok((root, meta))
     }
 
-    /// The open file. Only the first call takes a lock.
+    /// The table's open file. Takes a lock only if the file is not open.
     pub(crate) fn file(&self) -> Result<OpenFile> {
         self.slot[0].get().map_or_else(|| self.reopen(), Ok)
     }
 
-    /// Notes that a point read is about to use the file.
+    /// Records that a point read is about to use the file.
     pub(crate) fn note_use(&self) {
         if let Some(file) = self.slot[0].get() {
             file.mark();
@@ -128,7 +128,7 @@ impl Table {
 
     #[cold]
     fn reopen(&self) -> Result<OpenFile> {
-        // If several threads need it, only one of them opens it.
+        // If several threads need the file, only one of them opens it.
         let _turn = lock(&self.opening);
         match self.slot[0].get() {
             Some(file) => Ok(file),
@@ -154,24 +154,24 @@ impl Table {
         &self.meta
     }
 
-    /// No version names the table any more: its file is removed when this is dropped.
+    /// Marks the table as one that no version refers to any more: its file is removed when this value is dropped.
     pub(crate) fn set_obsolete(&self) {
-        // Relaxed: the thread that drops the table last has synchronised with all others by its reference count.
+        // Relaxed: the thread that drops the table last has synchronised with all others through the reference count.
         self.is_obsolete.store(true, Ordering::Relaxed);
     }
 
-    /// The newest version of `key`, whose [`key_hash`](crate::codec::key_hash) is `hash`, that is not newer than
-    /// `seqno`. The value is a view of its block. At most two blocks are read: a partition and a data block.
+    /// The newest version of `key` with a number <= `seqno`; `hash` must be the [`key_hash`](crate::codec::key_hash) of `key`. The value shares its
+    /// block. At most two blocks are read: a partition and a data block.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corruption`] of the blocks that can hold the key.
+    /// [`Error::Io`] and [`Error::Corruption`] if a block that can contain the key cannot be read.
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
         let root = self.root()?;
         let Some(partition) = self.find_partition(root, root.index.find(key, seqno))? else { return Ok(None) };
         self.get_within(root, &partition, key, hash, seqno)
     }
 
-    /// Like `get`, for a key that `partition` leads to.
+    /// Like `get`, for a key that belongs to `partition`.
     #[inline(always)]
     pub(crate) fn get_within(
         &self,
@@ -195,7 +195,7 @@ impl Table {
         found
     }
 
-    /// Partition `at` of the table, checked when it is read; `None` past the last.
+    /// Partition `at` of the table, which is checked when it is read; `None` after the last.
     pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
         match cache {
             CacheUse::Fill => Ok(self.find_partition(root, at)?.map(|found| found.to_owned())),
@@ -203,7 +203,7 @@ impl Table {
         }
     }
 
-    /// Partition `at` of the table, from the cache or read into it; `None` past the last.
+    /// Partition `at` of the table, found in the cache or read into it; `None` after the last.
     #[inline(always)]
     pub(crate) fn find_partition<'a>(&self, root: &'a Root, at: usize) -> Result<Option<FoundPartition<'a>>> {
         match self.tables.blocks.get_partition(&root.partitions, at) {
@@ -229,7 +229,7 @@ impl Table {
         Ok(Some(self.tables.blocks.insert_partition(&root.partitions, at, id, partition, size)))
     }
 
-    /// Bytes of the data blocks before the one that can hold `key`: for statistics, so all of them if the root cannot be read.
+    /// The bytes of the data blocks before the one that can contain `key`. This is for statistics: it counts all blocks if the root cannot be read.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let handle = || {
             let root = self.root().ok()?;
@@ -239,7 +239,7 @@ impl Table {
         handle().map_or(self.meta.size, |handle| handle.offset)
     }
 
-    /// Bytes of memory that the root takes; 0 if it was not read.
+    /// The memory of the root in bytes; 0 if it was not read.
     pub(crate) fn memory_len(&self) -> u64 {
         self.root.get().map_or(0, |root| root.memory_len() as u64)
     }
@@ -267,8 +267,8 @@ impl Table {
         malformed.in_file(&self.path, handle.offset)
     }
 
-    /// The newest version of `key` in data block `at` of `partition`; past the last block, none. If it is not in this block, it is not in the next
-    /// either: otherwise the fence would be different.
+    /// The newest version of `key` in data block `at` of `partition`; `None` if `at` is after the last block. If the version is not in this block, it
+    /// is not in the next one either: otherwise the fence would be different.
     #[inline(always)]
     fn get_from(
         &self,
@@ -299,7 +299,7 @@ impl Table {
         }
     }
 
-    /// Like `get_from`, from the mapped file; `None` if the block is not in one, or compressed.
+    /// Like `get_from`, but from the mapped file; `None` if the file is not mapped, or the block is compressed.
     #[inline(never)]
     fn get_from_mapped(
         &self,
@@ -317,7 +317,7 @@ impl Table {
         Ok(Some(found.and_then(|found| found.with_value(view))))
     }
 
-    /// Like `get_from`, for a block that is not in the cache: puts it there.
+    /// Like `get_from`, for a block that is not in the cache: reads it and puts it there.
     #[cold]
     fn get_from_file(
         &self,
@@ -348,8 +348,8 @@ impl Table {
         lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))
     }
 
-    /// The place in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
-    /// compressed. The block is checked once, as long as its partition stays in memory.
+    /// The range in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
+    /// compressed. The block is verified once while its partition stays in memory.
     #[inline]
     fn mapped<'a>(
         &self,
@@ -372,7 +372,7 @@ impl Table {
         Ok(Some((file, place)))
     }
 
-    /// The data block of `partition` that has this index and handle, if it needs no read: from the mapped file or the cache.
+    /// The data block of `partition` with this index and handle, if it is in the mapped file or the cache, so that nothing must be read.
     pub(crate) fn block_in_memory(
         &self,
         root: &Root,
@@ -382,7 +382,7 @@ impl Table {
         self.block_of(root, partition, place, |block| block.without_heads())
     }
 
-    /// Like `block_in_memory`, for a search: with the heads of its keys, if it was used before.
+    /// Like `block_in_memory`, for a search: with key heads, if the block was used before.
     pub(crate) fn block_to_search(
         &self,
         root: &Root,
@@ -419,7 +419,7 @@ impl Table {
         self.tables.blocks.has(partition, at)
     }
 
-    /// Puts the data block of `partition` that has this index and handle into the cache, and returns it.
+    /// Puts the data block of `partition` with this index and handle into the cache, and returns it.
     pub(crate) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
@@ -433,7 +433,7 @@ impl Table {
         self.location(handle).read(&**self.file()?).map(Block::Own)
     }
 
-    /// The data block at `handle`, whose bytes were read from the file.
+    /// Decodes the data block at `handle`, whose bytes were read from the file.
     pub(crate) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
         self.location(handle).decode(bytes)
@@ -452,7 +452,7 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         let is_obsolete = *self.is_obsolete.get_mut();
-        // Makes room in the cache: no reader needs the partitions again.
+        // Frees room in the cache: no reader needs the partitions again.
         if let Some(root) = self.root.get() {
             self.tables.blocks.release(&root.partitions, root.memory_len() as u64);
             if is_obsolete {

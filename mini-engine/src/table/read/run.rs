@@ -1,10 +1,10 @@
-//! [`OpenRun`]: a sorted run, cut into tables that are disjoint by key, with [`RunIter`] over all of its entries, and [`RunRanges`], its range
+//! [`OpenRun`]: a sorted run, divided into tables with disjoint key ranges, with [`RunIter`] over all of its entries, and [`RunRanges`], its range
 //! tombstones.
 //!
-//! A narrowed table may have no entry from its bound on ([`RunTable`]), so an iterator may have to pass over several tables at once.
+//! A narrowed table may have no entry at or above its bound ([`RunTable`]), so an iterator may have to move past several tables at once.
 //!
-//! A read of a run reads one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with the
-//! number of tables. The same holds for range tombstones: those of a table are read when a scan is at a key between its first and its last.
+//! A read of a run searches one table, which is found by binary search. So the cost of a read grows with the number of runs, and hardly with the
+//! number of tables. The same holds for range tombstones: those of a table are read when a scan is at a key between the table's first and last key.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::types::{SeqNo, Slice, Span, is_below, place_after};
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
     tables: Arc<[RunTable]>,
-    /// Those of them that have range tombstones.
+    /// The tables that have range tombstones.
     with_ranges: Arc<[RunTable]>,
 }
 
 impl OpenRun {
-    /// A run of `tables`, which are disjoint and in key order.
+    /// A run of `tables`, which must be disjoint and in key order.
     pub(crate) fn new(tables: impl IntoIterator<Item = RunTable>) -> Self {
         let tables: Arc<[RunTable]> = tables.into_iter().collect();
         let with_ranges = tables.iter().filter(|table| table.has_range_tombstones()).cloned().collect();
         Self { tables, with_ranges }
     }
 
-    /// Its tables that have range tombstones.
+    /// The tables of the run that have range tombstones.
     pub(crate) fn tables_with_ranges(&self) -> &[RunTable] {
         &self.with_ranges
     }
 
-    /// Its range tombstones, if a table with range tombstones has keys between the bounds. O(log tables), and nothing is read.
+    /// The range tombstones of the run, if a table with range tombstones has keys between the bounds. O(log tables), without reading anything.
     pub(crate) fn ranges_within(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<RunRanges> {
         overlap(&self.with_ranges, lower, upper).then(|| RunRanges { tables: self.with_ranges.clone(), near: 0 })
     }
 
-    /// The run without some of its tables.
+    /// The run without the tables for which `is_out` is true.
     pub(crate) fn without(&self, is_out: impl Fn(&RunTable) -> bool) -> Self {
         match self.tables.iter().any(&is_out) {
             true => Self::new(self.tables.iter().filter(|table| !is_out(table)).cloned()),
@@ -64,7 +64,7 @@ impl OpenRun {
         overlap(&self.tables, lower, upper)
     }
 
-    /// The one table that may hold `key`, if there is one. O(log tables).
+    /// The only table that may contain `key`, if there is one. O(log tables).
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         self.first_reaching(key).filter(|table| table.begins_by(key))
@@ -75,7 +75,7 @@ impl OpenRun {
         self.tables.get(self.position(key))
     }
 
-    /// Iterates over all entries, through the cache.
+    /// Iterates over all entries, using the cache.
     pub(crate) fn iter(&self) -> RunIter {
         RunIter { run: self.clone(), cache: CacheUse::Fill, at: 0, table: None }
     }
@@ -110,9 +110,9 @@ fn overlap(tables: &[RunTable], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> boo
 /// The range tombstones of a run.
 #[derive(Debug)]
 pub(crate) struct RunRanges {
-    /// The tables that have some.
+    /// The tables of the run that have range tombstones.
     tables: Arc<[RunTable]>,
-    /// The place of the last key in its table: a start for the next search, in whichever table.
+    /// The position of the last key in its table's range tombstones, as a start for the next search, in whichever table.
     near: usize,
 }
 
@@ -137,12 +137,12 @@ pub(crate) struct RunIter {
     cache: CacheUse,
     /// The index of the table that `table` iterates over.
     at: usize,
-    /// Absent, or invalid, when the iterator is invalid.
+    /// `None`, or invalid, if the iterator is invalid.
     table: Option<TableIter>,
 }
 
 impl RunIter {
-    /// Goes to table `at` and positions in it by `place`; past either end, or after an error, the iterator becomes invalid.
+    /// Moves to table `at` and positions its iterator with `place`; past either end, or after an error, this iterator becomes invalid.
     fn enter(&mut self, at: usize, place: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<()> {
         let Some(table) = self.run.tables.get(at) else {
             self.table = None;
@@ -159,7 +159,7 @@ impl RunIter {
         placed
     }
 
-    /// Moves within the table by `step`. Returns whether the iterator is still valid; after an error it is not.
+    /// Moves within the table with `step`. Returns whether the iterator is still valid; after an error it is not.
     #[inline]
     fn move_by(&mut self, step: impl FnOnce(&mut TableIter) -> Result<()>) -> Result<bool> {
         let Some(table) = &mut self.table else { return Ok(false) };
@@ -172,7 +172,7 @@ impl RunIter {
         }
     }
 
-    /// Goes to the first entry of the tables from `at` on.
+    /// Moves to the first entry of the tables from `at` on.
     fn enter_from(&mut self, at: usize) -> Result<()> {
         for at in at..=self.run.tables.len() {
             self.enter(at, TableIter::seek_to_first)?;
@@ -183,7 +183,7 @@ impl RunIter {
         Ok(())
     }
 
-    /// Goes to the last entry of the tables before `end`.
+    /// Moves to the last entry of the tables before `end`.
     fn enter_before(&mut self, end: usize) -> Result<()> {
         self.table = self.table.take().filter(|_| end > 0);
         for at in (0..end).rev() {
@@ -227,7 +227,7 @@ impl EntryIter for RunIter {
 
     fn seek(&mut self, key: &[u8], seqno: SeqNo) -> Result<()> {
         self.enter(self.run.position(key), |table| table.seek(key, seqno))?;
-        // A table may end with newer versions of the key than the wanted one.
+        // A table may end with versions of the key that are newer than the wanted one.
         match self.table.is_some() && !self.valid() {
             true => self.enter_from(self.at + 1),
             false => Ok(()),

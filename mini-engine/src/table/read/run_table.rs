@@ -1,7 +1,7 @@
 //! [`RunTable`]: a table of a run, which may be narrowed.
 //!
-//! A narrowed table shows only its entries from its bound on: point reads never look for a lower key in it, and no step of an iterator leads below.
-//! Its range tombstones also count only from the bound on. There may be no entry from the bound on.
+//! A narrowed table shows only its entries at or above its bound: point reads never search it for a lower key, and no move of an iterator leads below
+//! the bound. Its range tombstones, too, apply only from the bound on. There may be no entry at or above the bound.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -14,24 +14,24 @@ use crate::table::format::TableMeta;
 use crate::table::read::{Table, TableIter, TableReport};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
-/// A table of one version: views from before and after a narrowing share the open table.
+/// A table of one version: views from before and after the table was narrowed share the open table.
 #[derive(Clone, Debug)]
 pub(crate) struct RunTable {
     table: Arc<Table>,
-    /// The bound of a narrowed table: its first key that counts.
+    /// The lower bound of a narrowed table.
     from: Option<Slice>,
-    /// The heads of the first key that counts and of the last one: nearly always enough to compare them with another key.
+    /// The heads of the first key at or above the bound and of the last key: nearly always enough for a comparison with another key.
     heads: (u64, u64),
 }
 
 impl RunTable {
-    /// `table`, as `meta` of a version describes it.
+    /// `table`, with the metadata `meta` of a version.
     pub(crate) fn new(table: &Arc<Table>, meta: &TableMeta) -> Self {
         let heads = (head(&meta.smallest), head(&meta.largest));
         Self { table: Arc::clone(table), from: meta.narrowed.then(|| meta.smallest.clone()), heads }
     }
 
-    /// The whole table, without the bound.
+    /// The whole table, ignoring the bound.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -40,13 +40,13 @@ impl RunTable {
         self.table.number()
     }
 
-    /// The version's metadata of the table.
+    /// The table's metadata in the version.
     pub(crate) fn meta(&self) -> TableMeta {
         let file = self.table.meta();
         self.from.as_ref().map_or_else(|| file.clone(), |from| file.narrowed_to(from.clone()))
     }
 
-    /// Whether it holds each key once, as a value that does not expire, and nothing below its bound: no compaction could drop anything.
+    /// Whether the table contains each key once, as a value that does not expire, and no entry below its bound: then no compaction could drop any.
     pub(crate) fn is_minimal(&self) -> Result<bool> {
         let meta = self.table.meta();
         let removes = meta.tombstones > 0 || meta.range_tombstones > 0 || meta.expiring.count() > 0;
@@ -58,31 +58,31 @@ impl RunTable {
         self.table.meta().range_tombstones > 0
     }
 
-    /// The range tombstones that count.
+    /// The range tombstones from the bound on.
     pub(crate) fn range_tombstones(&self) -> Result<RangeTombstones> {
         let ranges = &self.table.root()?.range_tombstones;
         Ok(self.from.as_ref().map_or_else(|| ranges.clone(), |from| ranges.within(from, &Slice::default())))
     }
 
-    /// The span around `key`, which is one of the table's keys: keys that the same range tombstones cover, and the newest of these that is not
-    /// newer than `seqno`. The search begins at `near`.
+    /// The span around `key`, which must be in the table's key range: the keys that the same range tombstones cover, and the newest of those
+    /// tombstones with a number <= `seqno`. The search begins at `near`.
     pub(crate) fn span(&self, near: &mut usize, key: &[u8], seqno: SeqNo) -> Result<Span> {
         let mut span = self.table.root()?.range_tombstones.span_near(near, key, seqno);
         if *span.start < *self.smallest() {
             span.start = Slice::from(self.smallest());
         }
-        // The last range has an end, which is within the table's keys.
+        // The last range has an end, which is within the table's key range.
         if span.end.is_empty() {
             span.end = Slice::from(place_after(self.largest()));
         }
         Ok(span)
     }
 
-    /// The newest version of `key`, which is not below the bound, that is not newer than `seqno`, as in [`Table::get`]. If a range tombstone is
-    /// newer, the result is a tombstone with its number.
+    /// The newest version of `key` (not below the bound) with a number <= `seqno`, as in [`Table::get`]. If a range tombstone is newer, the result is
+    /// a tombstone with its number.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        // The table's result is returned without a copy.
+        // Otherwise the table's result is returned without a copy.
         if self.has_range_tombstones() {
             self.get_with_ranges(key, hash, seqno)
         } else {
@@ -98,8 +98,8 @@ impl RunTable {
         Ok(found.filter(is_newer).or(covered_at.map(|at| (Kind::Tombstone, at, Slice::default()))))
     }
 
-    /// Like [`RunTable::get`] for each of `keys`, which ascend, lie within its range and have these `hashes`: passes each result to `found`, with
-    /// the key's position, as long as `found` wants more.
+    /// Like [`RunTable::get`] for each of `keys`, which must ascend, lie within the table's range and have these `hashes`: passes each result with
+    /// the key's position to `found`, until `found` returns `Break`.
     pub(crate) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -120,7 +120,7 @@ impl RunTable {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The first key that counts, or one before it.
+    /// The first key at or above the bound, or a key before that.
     pub(crate) fn smallest(&self) -> &[u8] {
         self.from.as_deref().unwrap_or(&self.table.meta().smallest)
     }
@@ -129,7 +129,7 @@ impl RunTable {
         &self.table.meta().largest
     }
 
-    /// Whether the first key that counts, or one before it, is at or before `key`.
+    /// Whether `smallest` is at or before `key`.
     #[inline]
     pub(crate) fn begins_by(&self, key: &[u8]) -> bool {
         match self.heads.0.cmp(&head(key)) {
@@ -157,13 +157,13 @@ impl RunTable {
         self.table.meta().max_seqno
     }
 
-    /// Bytes of the blocks from the bound on, up to the one with `key`.
+    /// The bytes of the blocks from the bound to the block with `key`.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
         self.table.bytes_before(key).saturating_sub(begin)
     }
 
-    /// Bytes of the file from the first block that counts on.
+    /// The bytes of the file from the first block with entries at or above the bound.
     pub(crate) fn bytes(&self) -> u64 {
         let begin = self.from.as_ref().map_or(0, |from| self.table.bytes_before(from));
         self.table.meta().size.saturating_sub(begin)

@@ -11,21 +11,21 @@ use crate::table::read::Table;
 use crate::table::walk::{Part, Source, Walk};
 use crate::types::{RangeTombstones, SeqNo, Slice, entry_order};
 
-/// The amounts that were read and found sound.
+/// The numbers of valid blocks and entries that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
     pub(crate) blocks: u64,
-    /// Entries, tombstones included.
+    /// The number of entries, including tombstones.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
 }
 
 impl Table {
-    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on both sides
-    /// of it, each key against the filter of its partition, and that the groups of partitions follow each other without gaps. Then, if there is no
-    /// other problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: each unreadable part, and each
-    /// damaged data block, once. For a narrowed table, blocks that can only hold keys below `from` are left out: nothing
-    /// reads them, so damage there is no loss. Reads everything from the file, and puts nothing into the cache.
+    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on both sides of
+    /// it, each key against the filter of its partition, and that the groups of partitions are adjacent without gaps. Then, if there is no other
+    /// problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: one for each unreadable part, and one for
+    /// each damaged data block. For a narrowed table, blocks that can only contain keys below `from` are skipped: no read uses them, so damage to
+    /// them loses nothing. Reads everything from the file, and puts nothing into the cache.
     pub(crate) fn verify_all(&self, from: Option<&[u8]>, problems: &mut Vec<Error>) -> TableReport {
         let mut verifier = Verifier {
             table: self,
@@ -43,11 +43,11 @@ impl Table {
         TableReport { blocks, entries: seen.entries, tombstones: seen.tombstones }
     }
 
-    /// Like [`Table::verify_all`].
+    /// Like [`Table::verify_all`], but returns a problem as an error.
     ///
     /// # Errors
-    /// The first problem that is no damage, such as [`Error::Unsupported`]: without it there may be no other. If there is none, the first one, as
-    /// [`Error::Corruption`] or [`Error::Io`].
+    /// This is the first problem that is not damage, such as [`Error::Unsupported`], since it may be the only cause. If there is none, it is the
+    /// first problem, as [`Error::Corruption`] or [`Error::Io`].
     pub(crate) fn verify(&self, from: Option<&[u8]>) -> Result<TableReport> {
         let mut problems = Vec::new();
         let report = self.verify_all(from, &mut problems);
@@ -62,11 +62,11 @@ struct Verifier<'a> {
     partition: Option<Partition>,
     seen: Properties,
     last_seqno: SeqNo,
-    /// The fence of the block before.
+    /// The fence of the previous block.
     fence: Option<(Vec<u8>, SeqNo)>,
-    /// The blocks so far that are sound.
+    /// The number of valid blocks so far.
     blocks: u64,
-    /// The losses since the last block: whether they hold wanted keys is known with the next one.
+    /// The unreadable parts since the last block: whether they contain wanted keys is known when the next block is read.
     lost: Vec<Error>,
     /// The problems so far.
     found: Vec<Error>,
@@ -117,7 +117,7 @@ impl Verifier<'_> {
         Err(Error::corruption(self.table.path(), walk.size(), what))
     }
 
-    /// Checks a block, which has a number in the partition that leads to it, if one does.
+    /// Checks a block; `at` is its index in the partition to which it belongs, if there is one.
     fn verify_block(
         &mut self,
         (handle, block): (Handle, Block),
@@ -134,7 +134,7 @@ impl Verifier<'_> {
             |malformed| table.malformed(handle, malformed),
             |cursor| {
                 let entry = (cursor.key(), cursor.seqno());
-                // The lost keys are not above this one.
+                // The lost keys are at most this key.
                 if from.is_none_or(|from| *entry.0 >= *from) {
                     self.found.append(&mut self.lost);
                 }
@@ -154,7 +154,7 @@ impl Verifier<'_> {
         )
     }
 
-    /// The problem with the place of an entry in the block with this fence, if any.
+    /// The problem with the position of an entry in the block with this fence, if there is one.
     fn wrong_place(&self, entry: (&[u8], SeqNo), fence: Option<(&[u8], SeqNo)>) -> Option<&'static str> {
         let last = (&self.seen.largest[..], self.last_seqno);
         let before = self.fence.as_ref().map(|(key, seqno)| (&key[..], *seqno));

@@ -1,4 +1,4 @@
-//! Tables that are cut, flipped, forged and random.
+//! Tables that are truncated, have flipped bits, are forged or random.
 
 use std::fs as std_fs;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::table::block::frame::{Block, BlockLocation};
 use crate::table::format::footer::{FOOTER_LEN, Handle};
 
-/// Reads a block with a right checksum and these stored bytes, this tag and this length of the contents.
+/// Reads a block with a valid checksum and these stored bytes, this tag and this length of the contents.
 fn decode(stored: &[u8], tag: u8, len: u32) -> Result<Block> {
     let mut bytes = [stored, &[tag]].concat();
     codec::put_u32(&mut bytes, len);
@@ -21,7 +21,7 @@ fn decode(stored: &[u8], tag: u8, len: u32) -> Result<Block> {
 proptest! {
     #[test]
     fn random_bytes_as_a_table_are_corruption(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        // Catches a footer that is read beyond the file's start, and handles that are trusted.
+        // Catches a footer that is read beyond the file's start, and handles that are used without a check.
         let dir = dir();
         std_fs::write(dir.path().join(file_name(1)), bytes).expect("written");
         let corrupt = matches!(open(dir.path(), 1), Err(Error::Corruption { .. }));
@@ -32,7 +32,7 @@ proptest! {
     fn random_bytes_as_a_block_never_panic_or_ask_for_much(
         body in prop::collection::vec(any::<u8>(), 0..100), tag in 0u8..4, len in prop_oneof![any::<u32>(), 0u32..4000],
     ) {
-        // Catches memory allocated for a length that the stored bytes cannot decompress to: the checksum is right here.
+        // Catches memory allocated for a length to which the stored bytes cannot decompress, although the checksum is valid.
         match decode(&body, tag, len) {
             Ok(block) => {
                 prop_assert_eq!(block.contents().len(), len as usize);
@@ -86,7 +86,7 @@ fn a_flipped_bit_anywhere_is_a_typed_error_with_file_and_offset() {
 
 #[test]
 fn damage_of_one_block_does_not_stop_reads_of_others() {
-    // Catches an error that is remembered for the whole table.
+    // Catches an error of one block that makes the whole table fail from then on.
     let dir = dir();
     let path = dir.path().join(file_name(1));
     let all = sample(200);
@@ -112,7 +112,7 @@ fn damage_of_one_block_does_not_stop_reads_of_others() {
 
 #[test]
 fn a_table_cut_at_any_byte_is_corruption() {
-    // Catches a cut file whose last bytes are mistaken for a footer.
+    // Catches a truncated file whose last bytes are mistaken for a footer.
     let dir = dir();
     let path = dir.path().join(file_name(1));
     build(dir.path(), 1, &small_blocks(), &sample(30)).expect("built");
@@ -141,7 +141,7 @@ fn a_table_under_another_number_is_corruption() {
 
 #[test]
 fn a_newer_format_version_is_told_apart_from_damage() {
-    // Catches a newer table that is called corrupt.
+    // Catches a newer table that is reported as corrupt.
     let dir = dir();
     let path = dir.path().join(file_name(1));
     build(dir.path(), 1, &small_blocks(), &sample(3)).expect("built");
@@ -157,7 +157,7 @@ fn a_newer_format_version_is_told_apart_from_damage() {
 
 #[test]
 fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
-    // Catches a sound table of a newer version that is called corrupt.
+    // Catches a valid table of a newer version that is reported as corrupt.
     let error = decode(b"stored", 3, 6).expect_err("unknown");
     assert!(matches!(&error, Error::Unsupported { file, found: 3, supported: 2, .. } if file.ends_with("000001.sst")));
     assert_eq!(error.to_string(), "000001.sst uses block compression 3, this build knows up to 2");
@@ -165,7 +165,7 @@ fn a_compression_that_only_a_newer_version_knows_is_told_apart_from_damage() {
 
 #[test]
 fn a_failed_read_is_an_io_error_that_the_next_read_does_not_inherit() {
-    // Catches a read error that is reported as corruption, or remembered.
+    // Catches a read error that is reported as corruption, or returned again by later reads.
     let all = sample(3);
     let Counted { fs, table, .. } = &Counted::new(&small_blocks(), &all, 0);
     fs.fail_read(fs.reads(), Fault::Device, Repeat::Once);

@@ -18,7 +18,7 @@ fn decoded(filter: &[u8]) -> Filter<'_> {
     Filter::decode(filter).expect("own encoding")
 }
 
-/// Hashes of keys that were not put in; always the same.
+/// Hashes of keys that are not in the filters; always the same.
 fn absent() -> Vec<u64> {
     (1_000_000..1_000_000 + ABSENT).map(|i| key_hash(&i.to_be_bytes())).collect()
 }
@@ -30,14 +30,14 @@ fn spread(expected: f64) -> f64 {
 
 #[test]
 fn false_positives_are_as_many_as_theory_expects_of_lines() {
-    // Catches probes that repeat bits, use bits of the hash that already chose the line, or are too many or too few.
+    // Catches probes that repeat bits, use bits of the hash that already selected the line, or are too many or too few.
     let absent = absent();
     for bits in [1.0, 2.5, 4.0, 7.3, 10.0, 12.0, 16.0] {
         let encoded = filter_of(bits);
         let filter = decoded(&encoded);
         let positives = absent.iter().filter(|&&hash| filter.may_contain(hash)).count() as f64;
         let best = (1..=16).map(|probes| theory::blocked(bits, probes)).fold(1.0, f64::min) * ABSENT as f64;
-        // The last line is not quite full, the bits of a key are not quite independent: 10 %.
+        // The last line is not completely full, and the bits of a key are not completely independent: this allows 10 %.
         let bound = best * 0.1 + spread(best);
         assert!((positives - best).abs() < bound, "{bits} bits: {positives} of {ABSENT}, expected {best:.0}");
         assert!(encoded.len() as f64 <= KEYS as f64 * bits / 8.0 + 65.0);
@@ -47,7 +47,7 @@ fn false_positives_are_as_many_as_theory_expects_of_lines() {
 
 #[test]
 fn the_rates_that_levels_are_planned_by_are_those_of_this_filter() {
-    // Catches a change of the filter that leaves the measured curve behind: memory would go to the wrong levels.
+    // Catches a change of the filter after which the measured curve is wrong: memory would go to the wrong levels.
     let absent = absent();
     for bits in [1u32, 3, 5, 8, 10, 13] {
         let encoded = filter_of(f64::from(bits));
@@ -61,7 +61,7 @@ fn the_rates_that_levels_are_planned_by_are_those_of_this_filter() {
 
 #[test]
 fn an_unblocked_filter_is_denser_and_not_by_much() {
-    // Catches a formula of the lines that forgets their crowding, or counts it twice.
+    // Catches a formula for lines that ignores that lines are filled unevenly, or counts this twice.
     for bits in [4.0, 10.0, 16.0] {
         let best = |rate: fn(f64, u32) -> f64| (1..=16).map(|probes| rate(bits, probes)).fold(1.0, f64::min);
         let ratio = best(theory::blocked) / best(theory::unblocked);
@@ -71,7 +71,7 @@ fn an_unblocked_filter_is_denser_and_not_by_much() {
 
 #[test]
 fn no_bits_is_no_filter() {
-    // Catches a filter of zero bits that denies every key.
+    // Catches a filter of zero bits that excludes every key.
     assert!(Filter::build(&[1, 2], 0.0).is_empty() && encoded_len(2, 0.0) == 0);
 }
 
@@ -81,8 +81,8 @@ proptest! {
         hashes in prop::collection::vec(any::<u64>(), 0..400), asked in prop::collection::vec(any::<u64>(), 0..100),
         bits in 0.01f64..=32.0,
     ) {
-        // Catches a false negative, also through the encoding and in a batch: it would hide a stored key. Also catches a window of a batch whose
-        // positions are off, or a last window that is not full.
+        // Catches a false negative, also through the encoding and in a batch: it would hide a stored key. Also catches a window of a batch with wrong
+        // positions, or a last window that is not full.
         let encoded = Filter::build(&hashes, bits);
         let filter = decoded(&encoded);
         prop_assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
@@ -98,7 +98,7 @@ proptest! {
     fn random_bytes_never_panic_the_filter(
         bytes in prop::collection::vec(any::<u8>(), 0..400), hash in any::<u64>(),
     ) {
-        // Catches an empty set of lines, or probes past the end of one.
+        // Catches an empty set of lines, or probes past the end of a line.
         if let Ok(filter) = Filter::decode(&bytes) {
             let mut passing = Vec::new();
             filter.may_contain_many(&[hash], &mut passing);

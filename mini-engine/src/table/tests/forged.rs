@@ -1,4 +1,4 @@
-//! Tables whose parts are each sound but do not fit each other, which only `verify`, opening, or reading a partition can detect.
+//! Tables whose parts are each valid but do not agree with each other, which only `verify`, an open, or the read of a partition can detect.
 
 use std::fs as std_fs;
 
@@ -11,25 +11,25 @@ use crate::table::index::fences::IndexBuilder;
 use crate::table::index::filter::Filter;
 use crate::table::index::partition;
 
-/// The parts of a table, to be changed before it is written.
+/// The parts of a table, which a test changes before the table is written.
 struct Parts {
     blocks: Vec<Vec<Entry>>,
-    /// For each block, the last entry and the next key that its fence is made from.
+    /// For each block, the last entry and the next key from which its fence is made.
     fences: Vec<(Entry, Option<Vec<u8>>)>,
     /// The hashes of each partition, which has one block.
     hashes: Vec<Vec<u64>>,
-    /// The starts of the groups in the partitions are moved by this.
+    /// The amounts by which the starts of the groups in the partitions are moved.
     shift: [u64; 2],
-    /// The fence that the root has for the first partition.
+    /// The first partition's fence in the root.
     root_fence: (Vec<u8>, SeqNo),
     properties: Properties,
     /// The first restart of each block.
     restart: u32,
-    /// Bytes between the properties and the footer.
+    /// The number of bytes between the properties and the footer.
     gap: usize,
 }
 
-/// Two blocks of two entries in a partition each, all in order.
+/// Two partitions with one block of two entries each, all in order.
 fn sound() -> Parts {
     let blocks = vec![vec![value("b", 4, "1"), value("d", 3, "2")], vec![value("f", 2, "3"), value("h", 1, "4")]];
     let mut properties = Properties::default();
@@ -44,7 +44,7 @@ fn sound() -> Parts {
 }
 
 impl Parts {
-    /// Gives the first block and the first partition the fence of a block that ends with `last`, before another key.
+    /// Gives the first block and the first partition the fence of a block that ends with `last` and is followed by `key`.
     fn fence(&mut self, last: Entry, key: &[u8]) {
         self.fences[0] = (last, None);
         self.root_fence.0 = key.to_vec();
@@ -102,7 +102,7 @@ fn verify_sees_what_single_checksums_cannot() {
         ("entry not after the fence of the block before", |parts| parts.fence(value("f", 2, ""), b"f")),
         ("entry whose key the filter denies", |parts| parts.hashes[1].truncate(1)),
         ("entry whose key the filter denies", |parts| {
-            // A key that continues in the next group.
+            // A key whose versions continue in the next group.
             parts.blocks[0][1] = value("f", 3, "2");
             parts.fence(value("f", 3, "2"), b"f");
             (parts.fences[0].1, parts.root_fence.1) = (Some(b"f".to_vec()), 3);
@@ -139,7 +139,7 @@ fn bytes_that_belong_to_no_part_are_corruption() {
 
 #[test]
 fn fences_out_of_order_are_corruption_when_the_table_is_opened() {
-    // Catches a binary search over fences that are not sorted: stored keys would be reported absent.
+    // Catches a binary search over unsorted fences: stored keys would be reported as absent.
     let dir = dir();
     let mut parts = sound();
     parts.root_fence.0 = b"i".to_vec();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::table::index::heads::Heads;
 
-/// The place of `key`, found in the same way as in an index, and the number of compared keys.
+/// The index of `key`, found in the same way as in an index, and the number of compared keys.
 fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {
     let compared = Cell::new(0);
     let found = heads.first_not_before(key, |at| {
@@ -16,7 +16,7 @@ fn lower_bound(heads: &Heads, keys: &[Vec<u8>], key: &[u8]) -> (usize, u32) {
     (found, compared.get())
 }
 
-/// Keys that share prefixes of many lengths, end in zeros, or are a part of another.
+/// Keys that share prefixes of many lengths, end in zeros, or are prefixes of each other.
 fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let byte = prop::sample::select(&[0u8, 1, b'a', 0xff][..]);
     let key = (
@@ -29,7 +29,7 @@ fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 #[test]
 fn every_key_of_every_small_list_is_found_at_its_rank() {
-    // Catches a rank that is off by one at either end.
+    // Catches an index that is off by one at either end.
     for len in 0..300usize {
         let keys: Vec<Vec<u8>> = (0..len as u64).map(|i| (2 * i + 1).to_be_bytes().to_vec()).collect();
         let heads = Heads::new(&[], len, |at| &keys[at]);
@@ -44,7 +44,7 @@ fn every_key_of_every_small_list_is_found_at_its_rank() {
 
 #[test]
 fn heads_that_tell_too_little_are_not_kept() {
-    // Catches memory and a search in vain if a long middle part is the same in nearly all keys.
+    // Catches memory and searches that are wasted if a long middle part is the same in nearly all keys.
     let paths: Vec<Vec<u8>> = (0..2000).map(|i| format!("{}/the/same/for/all/{i:06}", i / 1000).into_bytes()).collect();
     let heads = Heads::new(&[], paths.len(), |at| &paths[at]);
     assert!(heads.memory_len() < 64);
@@ -59,8 +59,8 @@ proptest! {
 
     #[test]
     fn a_search_by_heads_finds_what_a_binary_search_finds(keys in keys(), others in keys(), repeats in 1usize..4) {
-        // Catches equal heads of different keys, a target before, behind or inside the shared prefix, keys that occur
-        // several times (the versions of a key over several blocks).
+        // Catches equal heads of different keys; a target before, after or inside the shared prefix; and keys that occur several times (the versions
+        // of a key in several blocks).
         let mut keys: Vec<Vec<u8>> = keys.iter().flat_map(|key| vec![key.clone(); repeats]).collect();
         keys.sort();
         let heads = Heads::new(&[], keys.len(), |at| &keys[at]);

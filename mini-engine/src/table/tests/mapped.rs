@@ -21,7 +21,7 @@ fn open_mapped(fs: Arc<dyn FileSystem>, dir: &TempDir) -> (Arc<Table>, Arc<Count
     (open_as((TableReads::Mmap, 1 << 20), fs, dir.path(), &counters).expect("sound"), counters)
 }
 
-/// Reads everything in each way that uses the mapping.
+/// Reads all entries in each way that uses the mapping.
 fn read_everything(table: &Arc<Table>) {
     let all = entries();
     for entry in &all {
@@ -50,7 +50,7 @@ fn read_everything(table: &Arc<Table>) {
 
 #[test]
 fn each_block_of_a_mapped_table_is_checked_once_and_never_copied() {
-    // Catches a checksum for each read, and blocks that take memory beside the page cache.
+    // Catches a checksum that is verified for each read, and blocks that take memory in addition to the page cache.
     let dir = built(Compression::None);
     let fs = FaultFs::new(real());
     let (table, counters) = open_mapped(Arc::new(fs.clone()), &dir);
@@ -79,7 +79,7 @@ fn compressed_blocks_of_a_mapped_table_go_through_the_cache() {
 
 #[test]
 fn a_value_of_a_mapped_table_outlives_the_table_and_its_file() {
-    // Catches a mapping that is dropped with the table while values are views of it.
+    // Catches a mapping that is dropped with the table although values still share it.
     let dir = built(Compression::None);
     let (table, _) = open_mapped(real(), &dir);
     let all = entries();
@@ -93,7 +93,7 @@ fn a_value_of_a_mapped_table_outlives_the_table_and_its_file() {
 
 #[test]
 fn damage_to_a_mapped_block_is_an_error_of_that_block_each_time_it_is_read() {
-    // Catches a block that counts as checked although it failed, and damage that hides other blocks.
+    // Catches a block that counts as verified although the check failed, and damage that hides other blocks.
     let dir = built(Compression::None);
     flip(dir.path(), 9_000);
     let (table, _) = open_mapped(real(), &dir);
@@ -109,10 +109,10 @@ fn damage_to_a_mapped_block_is_an_error_of_that_block_each_time_it_is_read() {
 
 #[test]
 fn a_table_that_cannot_be_mapped_is_read_by_calls() {
-    // Catches an open that fails where a file system has no mappings.
+    // Catches an open that fails on a file system without mappings.
     let dir = built(Compression::None);
     let fs = FaultFs::new(real());
-    // The three reads: open, length, read.
+    // The three reads are: open, length, read.
     fs.fail_read(3, Fault::Device, Repeat::Once);
     let (table, counters) = open_mapped(Arc::new(fs.clone()), &dir);
     assert!(table.root().expect("read").map.is_none());

@@ -1,5 +1,5 @@
-//! Tables written and read back; `damage` for bad bytes, `forged` for sound parts that do not fit each other, `runs` for
-//! several tables that read as one, `partitions` for what reads cost, `mapped` for tables that are mapped.
+//! Tables that are written and read back: `damage` for damaged bytes, `forged` for valid parts that do not agree with each other, `runs` for several
+//! tables that are read as one, `partitions` for the cost of reads, `mapped` for mapped tables.
 
 mod damage;
 mod filter;
@@ -55,7 +55,7 @@ fn open(dir: &Path, number: u64) -> Result<Arc<Table>> {
     Table::open(&tables, number, None)
 }
 
-/// Opens table 1, to be read in this way, with a block cache of this many bytes.
+/// Opens table 1 with the given way of reading and a block cache of `cache_bytes`.
 fn open_as(
     (reads, cache_bytes): (TableReads, u64),
     fs: Arc<dyn FileSystem>,
@@ -66,7 +66,7 @@ fn open_as(
     Table::open(&TableCache::new(fs, dir.to_path_buf(), blocks, counters.clone(), (10, reads)), 1, None)
 }
 
-/// A table whose reads of the file are counted.
+/// A table whose file reads are counted.
 struct Counted {
     dir: TempDir,
     fs: FaultFs,
@@ -112,7 +112,7 @@ fn value(key: impl Into<Vec<u8>>, seqno: SeqNo, value: impl Into<Vec<u8>>) -> En
     Entry { key: key.into(), seqno, kind: Kind::Value, value: value.into() }
 }
 
-/// `n` keys of two versions each, the older a value, every fifth key removed by the newer.
+/// `n` keys with two versions each: the older one is a value, and for every fifth key the newer one is a tombstone.
 fn sample(n: u64) -> Vec<Entry> {
     let versions = |i: u64| {
         let key = format!("key/{:05}", i * 3).into_bytes();
@@ -123,7 +123,7 @@ fn sample(n: u64) -> Vec<Entry> {
     (0..n).flat_map(versions).collect()
 }
 
-/// Reads everything. Returns the entries, or the first error. A mapped table must give the same result.
+/// Reads all entries. Returns the entries, or the first error. A mapped table must give the same result.
 fn read_all(dir: &Path, keys: &[Entry]) -> Result<Vec<Entry>> {
     let [read, mapped] = [TableReads::Pread, TableReads::Mmap].map(|reads| read_all_as(reads, dir, keys));
     let text = |result: &Result<Vec<Entry>>| result.as_ref().err().map(ToString::to_string);
@@ -167,7 +167,7 @@ proptest! {
         all in entries(150), compression in compressions(), filter in prop_oneof![Just(0u32), Just(10)],
         pad in 0usize..200, partition in prop_oneof![Just(128usize), Just(400), Just(8192)], moves in moves(),
     ) {
-        // Catches an entry that is lost at the border of two blocks or partitions, a wrong version, and a filter that denies a key whose versions
+        // Catches an entry that is lost at the border of two blocks or partitions, a wrong version, and a filter that excludes a key whose versions
         // are in two partitions.
         prop_assume!(!all.is_empty());
         let padded = all.into_iter().map(|mut entry| {
@@ -210,7 +210,7 @@ proptest! {
 
 #[test]
 fn entries_out_of_order_or_past_a_limit_are_refused() {
-    // Catches a merge in the wrong order, which would build a table whose keys cannot be found.
+    // Catches a merge in the wrong order, which would write a table whose keys cannot be found.
     let dir = dir();
     let mut builder = Builder::new(&real(), dir.path(), 1, level_0(&small_blocks())).expect("a new file");
     builder.add(b"b", 5, Kind::Value, b"x").expect("the first");
@@ -248,7 +248,7 @@ fn values_larger_than_a_block_and_extreme_keys_are_kept() {
 
 #[test]
 fn each_failing_step_of_building_is_an_error_and_leaves_no_file() {
-    // Catches a table that is used although it was not synced, and space that a failed flush keeps.
+    // Catches a table that is used although it was not synced, and space that a failed flush still occupies.
     let all = sample(3000);
     for fault in [Fault::Device, Fault::ShortWrite] {
         let mut index = 0;

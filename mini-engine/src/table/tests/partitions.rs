@@ -1,4 +1,4 @@
-//! The cost of reads through partitions, single and batched: reads of the file, and memory.
+//! The cost of reads through partitions, single and batched: file reads, and memory.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ impl Counted {
         get(&self.table, key, MAX_SEQNO).expect("sound")
     }
 
-    /// The number of partition lookups, in the cache or not.
+    /// The number of partition lookups, whether or not in the cache.
     fn looked(&self) -> u64 {
         self.counters.partition_hits.get() + self.counters.partition_misses.get()
     }
@@ -25,7 +25,7 @@ fn key(n: u64) -> Vec<u8> {
     format!("key/{n:012}").into_bytes()
 }
 
-/// Even keys; odd ones are absent.
+/// Even keys; the odd keys are absent.
 fn evens(n: u64) -> Vec<Entry> {
     (0..n).map(|i| value(key(2 * i), 1, [b'v'; 100])).collect()
 }
@@ -48,7 +48,7 @@ fn a_cold_get_reads_a_partition_and_a_data_block_and_an_absent_key_mostly_a_part
 
 #[test]
 fn a_warm_get_reads_nothing_and_looks_for_one_partition_and_one_data_block() {
-    // Catches a partition that is read and not kept, and one that is looked up twice, for its filter and for its fences.
+    // Catches a partition that is read and not cached, and one that is looked up twice, for its filter and for its fences.
     let counted = Counted::new(&raw(), &evens(5_000), 16 << 20);
     (0..5_000).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let (looked, blocks) = (counted.looked(), counted.counters.get_blocks.get());
@@ -59,7 +59,7 @@ fn a_warm_get_reads_nothing_and_looks_for_one_partition_and_one_data_block() {
 
 #[test]
 fn a_get_of_a_block_that_is_not_cached_reads_the_file_once() {
-    // Catches a partition that is evicted by data blocks, a block that is read in parts, and one that is not kept.
+    // Catches a partition that is evicted by data blocks, a block that is read in parts, and one that is not cached.
     let counted = Counted::new(&raw(), &evens(20_000), 1 << 20);
     (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let mut uncached = 0;
@@ -94,14 +94,14 @@ fn an_open_table_keeps_a_small_root_in_memory_and_nothing_that_grows_with_its_ke
 
 #[test]
 fn filters_in_partitions_let_as_many_absent_keys_pass_as_a_whole_one() {
-    // Catches keys that are in the wrong partition's filter, and lines too few for its keys.
+    // Catches keys that are in the wrong partition's filter, and filters with too few lines.
     for bits in [4, 10] {
         let counted = Counted::new(&raw().filter_bits_per_key(bits), &evens(50_000), 64 << 20);
         (0..49_999).for_each(|n| assert_eq!(counted.get(&key(2 * n + 1)), None));
         let passed = counted.counters.filter_false_positives.get() as f64;
         assert_eq!(passed + counted.counters.filter_negatives.get() as f64, 49_999.0);
         let expected = false_positive_rate(f64::from(bits)) * 49_999.0;
-        // The last line of a filter is not quite full.
+        // The last line of a filter is not completely full.
         assert!(
             (passed - expected).abs() < expected * 0.1 + 5.0 * expected.sqrt(),
             "{bits} bits: {passed}, {expected}"
@@ -133,7 +133,7 @@ fn a_scan_reads_each_partition_once_in_both_directions() {
 
 #[test]
 fn many_reads_at_once_look_for_each_partition_once() {
-    // Catches a batch that asks the filter key by key.
+    // Catches a batch that probes the filter key by key.
     let counted = Counted::new(&raw().partition_bytes(512), &evens(3_000), 16 << 20);
     let keys: Vec<Vec<u8>> = (0..6_000).map(key).collect();
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
@@ -145,7 +145,7 @@ fn many_reads_at_once_look_for_each_partition_once() {
     };
     assert!(counted.table.get_many(&keys, &hashes, MAX_SEQNO, note).expect("sound").is_continue());
     assert_eq!(found, (0..6_000).step_by(2).collect::<Vec<_>>());
-    // The last key is behind the last fence.
+    // The last key is after the last fence.
     assert!(counted.partitions() > 10);
     assert_eq!(counted.looked(), counted.partitions());
     let passed = counted.counters.filter_negatives.get() + counted.counters.filter_false_positives.get();
@@ -154,7 +154,7 @@ fn many_reads_at_once_look_for_each_partition_once() {
 
 #[test]
 fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
-    // Catches data blocks that evict what every read needs.
+    // Catches data blocks that evict the partitions, which every read needs.
     let counted = Counted::new(&raw(), &evens(20_000), 256 << 10);
     (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     for _ in 0..3 {
@@ -170,7 +170,7 @@ fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
 
 #[test]
 fn a_table_that_is_removed_leaves_its_partitions_room_to_others() {
-    // Catches partitions of compacted tables that are never read again but take half the cache for ever.
+    // Catches partitions of obsolete tables that are never read again but take half the cache for ever.
     let counted = Counted::new(&raw(), &evens(20_000), 4 << 20);
     (0..20_000).step_by(50).for_each(|n| drop(counted.get(&key(2 * n)).expect("stored")));
     let (blocks, before) = (counted.table.cache(), counted.table.cache().partition_bytes());
@@ -185,7 +185,7 @@ fn get_many(table: &Table, keys: &[Vec<u8>]) -> Result<usize> {
     get_many_of(table, keys, usize::MAX)
 }
 
-/// The same until this many were found.
+/// The same, but ends after `most` were found.
 fn get_many_of(table: &Table, keys: &[Vec<u8>], most: usize) -> Result<usize> {
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
@@ -200,7 +200,7 @@ fn get_many_of(table: &Table, keys: &[Vec<u8>], most: usize) -> Result<usize> {
 
 #[test]
 fn many_reads_at_once_read_each_block_once_and_neighbours_in_one_call() {
-    // Catches a call for each block, a block that is read for each of its keys, and neighbours of which one is cached already.
+    // Catches a read call for each block, a block that is read for each of its keys, and adjacent blocks of which one is cached already.
     let counted = Counted::new(&raw(), &evens(6_000), 16 << 20);
     let blocks = counted.table.verify(None).expect("sound").blocks;
     let (before, partitions) = (counted.counters.block_reads.get(), counted.partitions());
@@ -216,27 +216,27 @@ fn many_reads_at_once_read_each_block_once_and_neighbours_in_one_call() {
     let bytes = counted.table.meta().size;
     assert!(calls <= bytes.div_ceil(256 << 10) + 3 + 2 * partitions, "{calls} calls for {blocks} blocks");
     assert_eq!(counted.reads(|| assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len())), 0);
-    // Keys far from each other: one call each, and nothing between them.
+    // Keys that are far apart: one read each, without the bytes between them.
     let cold = Counted::new(&raw(), &evens(6_000), 0);
     let far: Vec<Vec<u8>> = (0..6_000).step_by(200).map(|n| key(2 * n)).collect();
     assert_eq!(cold.reads(|| drop(get_many(&cold.table, &far))), far.len() as u64 + cold.partitions());
-    // The first partition, and two of its blocks: no more once that is enough.
+    // Reads the first partition and two of its blocks, and no more once two keys are found.
     assert_eq!(cold.reads(|| assert_eq!(get_many_of(&cold.table, &far, 2).expect("sound"), 2)), 1 + 2);
 }
 
 #[test]
 fn a_failed_read_of_neighbours_is_no_error_of_a_block_that_can_be_read() {
-    // Catches an error of a read that several keys share, which would hide values that can be read.
+    // Catches an error of a read for several keys that hides values of other blocks.
     let counted = Counted::new(&raw(), &evens(200), 16 << 20);
     let keys: Vec<Vec<u8>> = (0..200).map(|n| key(2 * n)).collect();
-    // The partition, then all data blocks together.
+    // The first read is the partition, the second reads all data blocks together.
     counted.fs.fail_read(counted.fs.reads() + 1, Fault::Device, Repeat::Once);
     assert_eq!(get_many(&counted.table, &keys).expect("sound"), keys.len());
 }
 
 #[test]
 fn a_scan_of_many_tables_leaves_those_files_open_that_gets_read() {
-    // Catches a file that counts as used because a scan has opened it, or has read it often: it would close those of all gets.
+    // Catches a file that counts as used because a scan has opened it, or has read it often: it would displace the files that gets use.
     let (dir, fs, entries) = (dir(), FaultFs::new(real()), sample(60));
     let blocks = Arc::new(BlockCache::new(0, Arc::default()));
     let limits = (100, TableReads::Pread);
@@ -268,8 +268,8 @@ fn a_scan_of_many_tables_leaves_those_files_open_that_gets_read() {
 
 #[test]
 fn fences_of_long_keys_that_begin_alike_take_little_memory_and_space() {
-    // Catches a root with the keys of all blocks, which stays in memory outside of the cache, and partitions that are as long as the data.
-    // Of two halves that begin differently, the last fence of the first one is short.
+    // Catches a root with the keys of all blocks, which stays in memory outside of the cache, and partitions that are as long as the data. If the two
+    // halves have different prefixes, the last fence of the first half is short.
     for (halves, most_memory) in [(b"kk", 90_000), (b"ab", 250_000)] {
         let key = |n: u64| [&[halves[n as usize / 120]; 20_000][..], &n.to_be_bytes()].concat();
         let entries: Vec<Entry> = (0..240).map(|n| value(key(n), 1, "value")).collect();

@@ -1,4 +1,4 @@
-//! Readahead: the number of reads of the file, and the effect of damage.
+//! Readahead: the number of file reads, and the effect of damage.
 
 use super::*;
 use crate::table::read::iter::TableIter;
@@ -9,7 +9,7 @@ fn key(n: usize) -> Vec<u8> {
     format!("key/{n:06}").into_bytes()
 }
 
-/// A table of many raw blocks, with a cache of `cache_bytes`, and the number of its blocks.
+/// A table of many uncompressed blocks, with a cache of `cache_bytes`, and the number of its blocks.
 fn many_blocks(cache_bytes: u64) -> (Counted, u64) {
     let entries: Vec<Entry> = (0..KEYS).map(|n| value(key(n), 1, [b'v'; 100])).collect();
     let counted = Counted::new(&raw().filter_bits_per_key(0), &entries, cache_bytes);
@@ -34,7 +34,7 @@ fn walk(iter: &mut TableIter, steps: usize, step: fn(&mut TableIter) -> Result<(
 
 #[test]
 fn a_long_scan_reads_many_blocks_at_once_in_both_directions() {
-    // Catches a scan that reads block by block, and blocks read ahead that are the wrong ones.
+    // Catches a scan that reads block by block, and one that reads the wrong blocks ahead.
     let (counted, blocks) = many_blocks(0);
     let mut expected: Vec<Vec<u8>> = (0..KEYS).map(key).collect();
     let mut seen = Vec::new();
@@ -55,7 +55,7 @@ fn a_long_scan_reads_many_blocks_at_once_in_both_directions() {
 
 #[test]
 fn a_compaction_reads_ahead_from_its_first_block() {
-    // Catches a compaction that does not read ahead from the start, although it reads everything.
+    // Catches a compaction that does not read ahead from the start, although it reads all blocks.
     let counted = many_blocks(0).0;
     let reads = counted.reads(|| {
         let mut iter = counted.table.iter_uncached();
@@ -68,7 +68,7 @@ fn a_compaction_reads_ahead_from_its_first_block() {
 
 #[test]
 fn short_scans_and_jumps_read_what_they_need_and_no_more() {
-    // Catches a read of 256 KiB for ten entries, and for each of many seeks.
+    // Catches a read of 256 KiB for ten entries, or for each of many seeks.
     let counted = many_blocks(0).0;
     let one_block = reads(&counted, |iter| {
         iter.seek(b"key/010000", MAX_SEQNO).expect("sound");
@@ -112,7 +112,7 @@ fn damage_ahead_of_a_scan_does_not_stop_it_before_it_comes_there() {
     }
     let Err(Error::Corruption { offset, .. }) = result else { panic!("the damage was not seen: {result:?}") };
     assert!(offset <= half as u64 && half as u64 - offset < 4200, "the damage at {half} was seen at {offset}");
-    // All entries of the blocks before it were shown.
+    // All entries of the blocks before the damaged one were returned.
     let mut rest = counted.table.iter();
     rest.seek(&key(seen - 1), MAX_SEQNO).expect("sound");
     assert!(rest.valid() && rest.next().is_err());
@@ -120,7 +120,7 @@ fn damage_ahead_of_a_scan_does_not_stop_it_before_it_comes_there() {
 
 #[test]
 fn a_failed_read_ahead_is_no_error_of_the_block_that_can_be_read() {
-    // Catches an error of later blocks that ends a scan before it reaches them, and an error of its own blocks that is lost.
+    // Catches an error of later blocks that ends a scan before it reaches them, and an error of the scan's own blocks that is lost.
     let counted = many_blocks(0).0;
     let mut iter = counted.table.iter_uncached();
     // The first read is that of the partition.

@@ -5,7 +5,7 @@ use crate::iter::RangeSource;
 use crate::iter::model::{assert_few_moves, many_versions};
 use crate::types::{RangeTombstone, RangeTombstones};
 
-/// Entries by table, of `per_table` keys each.
+/// Divides the entries into tables of `per_table` keys each.
 fn by_table(entries: &[Entry], per_table: usize) -> Vec<Vec<Entry>> {
     let mut tables: Vec<Vec<Entry>> = Vec::new();
     let (mut keys, mut last) = (0, None);
@@ -22,7 +22,7 @@ fn by_table(entries: &[Entry], per_table: usize) -> Vec<Vec<Entry>> {
     tables
 }
 
-/// Tables of these entries, numbered from 1, each narrowed to its bound, if any.
+/// A run of tables with these entries, numbered from 1, each narrowed to its bound, if it has one.
 fn run_of(dir: &Path, tables: &[(Vec<Entry>, Option<Slice>)]) -> OpenRun {
     OpenRun::new((1..).zip(tables).map(|(number, (entries, from))| {
         build(dir, number, &small_blocks(), entries).expect("a table");
@@ -42,7 +42,7 @@ fn bound(entries: &[Entry], (at, between): (usize, bool)) -> Slice {
 
 #[test]
 fn a_key_with_many_versions_takes_few_moves_in_either_direction() {
-    // Catches tables whose obsolete versions, kept for a snapshot, are stepped through one by one.
+    // Catches a run that steps through obsolete versions, kept for a snapshot, one by one.
     let dir = dir();
     let run = run_of(dir.path(), &[(SortedVec::new(many_versions()).entries().to_vec(), None)]);
     assert_few_moves(|| vec![run.iter()]);
@@ -53,8 +53,8 @@ proptest! {
 
     #[test]
     fn a_run_reads_as_one_table(all in entries(80), per_table in 1usize..6, moves in moves()) {
-        // Catches an entry skipped or repeated where one table ends and the next begins, in either direction, and a key that is searched in the
-        // wrong table.
+        // Catches an entry that is skipped or repeated where one table ends and the next begins, in either direction, and a key that is searched for
+        // in the wrong table.
         let mut model = SortedVec::new(all);
         let dir = dir();
         let tables: Vec<_> = by_table(model.entries(), per_table).into_iter().map(|entries| (entries, None)).collect();
@@ -80,8 +80,8 @@ proptest! {
         bounds in prop::collection::vec(prop::option::of((any::<usize>(), any::<bool>())), 80),
         moves in moves(),
     ) {
-        // Catches an entry below the bound that is shown, in either direction or after a seek below it, and an entry above it that is not shown: a
-        // removed key would return, or a key would be lost.
+        // Catches an entry below the bound that is returned, in either direction or after a seek below it, and an entry above the bound that is not:
+        // a removed key would return, or a key would be lost.
         let dir = dir();
         let (mut tables, mut left, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (entries, chosen) in by_table(SortedVec::new(all).entries(), per_table).into_iter().zip(bounds) {
@@ -112,8 +112,8 @@ proptest! {
     fn a_narrowed_table_of_which_only_a_range_is_left_is_passed_over(
         bounds in prop::collection::vec(0..4usize, 3), moves in moves(), seqno in 0u64..20,
     ) {
-        // Catches a run that ends at a table without remaining entries, in either direction and after a seek into it, and a range that counts below
-        // the bound.
+        // Catches a run that ends at a table without remaining entries, in either direction and after a seek into it, and a range tombstone that
+        // applies below the bound.
         let dir = dir();
         let (mut tables, mut left) = (Vec::new(), Vec::new());
         for (n, bound) in (0..3u8).zip(bounds) {
@@ -126,7 +126,7 @@ proptest! {
             prop_assert_eq!((&*meta.largest, meta.max_seqno, meta.range_tombstones), (&[n, 2][..], 9, 1));
             let table = open(dir.path(), n.into())?;
             prop_assert_eq!(table.meta(), &meta);
-            // The bound: none, between the entries, at the second, behind them.
+            // The bounds: none, between the entries, at the second entry, after the entries.
             let from = [None, Some(vec![n, 0]), Some(vec![n, 0, 0]), Some(vec![n, 1])][bound].clone();
             let counts = |key: &[u8]| from.as_ref().is_none_or(|from| from[..] <= *key);
             left.extend(all.into_iter().filter(|entry| counts(&entry.key)));
@@ -147,7 +147,7 @@ proptest! {
         }
         let run = OpenRun::new(tables);
         assert_same(&mut run.iter(), &mut SortedVec::new(left), &moves);
-        // Beside the tables, at their ends and between their keys.
+        // Keys outside the tables, at their ends and between their keys.
         let keys: Vec<Vec<u8>> = (0..4).flat_map(|n| [vec![n], vec![n, 0], vec![n, 1], vec![n, 2], vec![n, 2, 0]]).collect();
         let covering = |key: &[u8]| {
             let table = run.find(key)?;

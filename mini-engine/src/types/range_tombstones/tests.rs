@@ -16,7 +16,7 @@ fn one_stripe(_: SeqNo) -> RangeInclusive<SeqNo> {
 
 #[test]
 fn the_last_covered_key_is_known_where_the_end_is_right_after_a_key() {
-    // Catches a table whose keys seem to reach into the next one of its run.
+    // Catches a table whose keys seem to overlap the next table of its run.
     for (end, largest) in [(&b"k\0"[..], &b"k"[..]), (b"k\0\0", b"k\0"), (b"k", b"k")] {
         assert_eq!(RangeTombstones::new([tombstone((b"a", end), 1)]).largest(), Some(largest));
     }
@@ -42,7 +42,7 @@ fn what_is_cut_behind_the_longest_key_begins_with_the_next_one() {
 
 #[test]
 fn parts_of_one_tombstone_become_one_again() {
-    // Catches parts that each compaction cuts at the ends of its tables and that are never joined again.
+    // Catches parts of a range that each compaction cuts at the ends of its tables and that are never joined again.
     let parts = [tombstone((b"a", b"c"), 7), tombstone((b"c", b"m"), 7), tombstone((b"m", b""), 7)];
     assert_eq!(RangeTombstones::new(parts).reduced(one_stripe), RangeTombstones::new([tombstone((b"a", b""), 7)]));
 }
@@ -73,7 +73,7 @@ proptest! {
         all in tombstones(), more in tombstones(), mut keys in prop::collection::vec(place(), 1..6), seqno in 0u64..31,
         from in place(), end in place(), snapshot in 0u64..31,
     ) {
-        // Catches a range that is lost or becomes larger when it is stored, united, clipped or cut at others, and a lost number.
+        // Catches a range that is lost or grows when it is stored, united, clipped or cut at others, and a lost sequence number.
         let [one, other] = [&all, &more].map(|all| RangeTombstones::new(all.clone()));
         let united = RangeTombstones::union([&one, &other, &one]);
         let both = [all.clone(), more].concat();
@@ -119,7 +119,7 @@ proptest! {
     fn a_newer_tombstone_is_found_where_it_shares_places_with_the_bounds(
         all in tombstones(), lower in bound(), upper in bound(), since in 0u64..31,
     ) {
-        // Catches a removal that a transaction overlooks, one that only touches what it has read, and one that it already saw.
+        // Catches a removal that a transaction overlooks, one that only adjoins what the transaction has read, and one that it already saw.
         let bounds = (lower, upper);
         let shared = start_and_end(&bounds);
         let shares = |t: &RangeTombstone| {

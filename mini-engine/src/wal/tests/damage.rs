@@ -1,4 +1,4 @@
-//! Logs that are cut, flipped, forged and random.
+//! Logs that are truncated, have flipped bits, are forged or random.
 
 use std::fs as std_fs;
 
@@ -15,7 +15,7 @@ fn header_of(log: Identity) -> Vec<u8> {
 
 #[test]
 fn a_cut_at_every_byte_leaves_a_clean_prefix_of_whole_frames() {
-    // Catches a frame handed out although its end is missing, and a tear taken for corruption.
+    // Catches a frame that is returned although its end is missing, and a torn end that is treated as corruption.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let batches = &batches()[..18];
@@ -38,7 +38,7 @@ fn a_cut_at_every_byte_leaves_a_clean_prefix_of_whole_frames() {
     }
 }
 
-/// A log of four frames; synced after the `synced`-th if given. Its ends.
+/// A log of four frames, which is synced after the first `synced` of them, if given. Returns the ends of the frames.
 fn four_frames(dir: &TempDir, synced: Option<usize>) -> Vec<u64> {
     let mut writer = create(dir, 1, None);
     let mut ends = Vec::new();
@@ -66,7 +66,7 @@ fn torn_wal_tail_is_dropped_but_torn_middle_is_corruption() {
             let ends = four_frames(&dir, synced);
             let start = if damaged == 0 { FIRST_FRAME } else { ends[damaged - 1] };
             damage(&dir, 1, start + FRAME_HEADER_LEN as u64 + 2);
-            // A frame after the hole has the record if it was written after the sync.
+            // A frame after the hole records the sync if the frame was written after the sync.
             let proven = synced.is_some_and(|synced| damaged <= synced && synced < 3);
             match read(&dir, 1) {
                 Err(Error::Corruption { offset, what, file }) => {
@@ -85,7 +85,7 @@ fn torn_wal_tail_is_dropped_but_torn_middle_is_corruption() {
 
 #[test]
 fn a_later_log_proves_that_an_earlier_one_was_synced() {
-    // Catches a hole in log 1 accepted as a tear although log 2 was acknowledged as synced after it.
+    // Catches a hole in log 1 that is accepted as torn although log 2 was acknowledged as synced after it.
     for sync_second in [false, true] {
         let dir = dir();
         let mut first = create(&dir, 1, None);
@@ -108,7 +108,7 @@ fn a_later_log_proves_that_an_earlier_one_was_synced() {
 
 #[test]
 fn a_record_beyond_a_clean_end_is_corruption() {
-    // Catches a log cut exactly between two synced frames, which looks clean by itself.
+    // Catches a log that was cut exactly between two synced frames, so that it looks clean by itself.
     let at = |log, offset| Position { log, offset };
     let contradicts = |tail: Tail, synced| tail.contradicted_by(&PathBuf::from("000003.log"), 3, synced).is_some();
     let clean = Tail::Clean { end: 100 };
@@ -122,8 +122,8 @@ fn a_record_beyond_a_clean_end_is_corruption() {
 
 #[test]
 fn only_frames_of_this_log_place_and_life_with_possible_seqnos_are_taken() {
-    // Catches a checksum without number, salt or offset: an old frame would be replayed as a new write. Also a sequence number that overflows when
-    // the operations of the frame are numbered, and a last one within its limit that a writer acknowledges but replay rejects.
+    // Catches a checksum without number, salt or offset: an old frame would be replayed as a new write. Also catches a sequence number that overflows
+    // when the operations of the frame are numbered, and a last number within the limit that a writer acknowledges but replay rejects.
     let own = Identity { number: 5, salt: 99 };
     let (offset, synced) = (FIRST_FRAME, Position { log: 0, offset: 0 });
     let dir = dir();
@@ -148,7 +148,7 @@ fn only_frames_of_this_log_place_and_life_with_possible_seqnos_are_taken() {
 
 #[test]
 fn frames_inside_values_are_never_taken() {
-    // Catches a scan past a hole that accepts a log stored as a value, with its sync records.
+    // Catches a scan past a hole that accepts the frames of a log stored as a value, with their sync records.
     let dir = dir();
     let mut inner = create(&dir, 1, None);
     for i in 0..10 {
@@ -157,7 +157,7 @@ fn frames_inside_values_are_never_taken() {
     }
     let log = bytes_of(&dir, 1);
     std_fs::remove_file(path(&dir, 1)).expect("removed");
-    // Same number and frames at the same offsets: only the salt differs.
+    // The number and the offsets of the frames are the same: only the salt differs.
     let mut outer = create(&dir, 1, None);
     let payload = &log[HEADER_LEN + FRAME_HEADER_LEN..];
     append(&mut outer, 1, payload);
@@ -170,7 +170,7 @@ fn frames_inside_values_are_never_taken() {
 
 #[test]
 fn unused_zeroed_space_is_a_clean_end_and_zeros_before_frames_are_not() {
-    // Catches zeros that count as the end although frames follow, and preallocated space that counts as a tear.
+    // Catches zeros that are treated as the end although frames follow, and preallocated space that is treated as torn.
     let dir = dir();
     let ends = four_frames(&dir, Some(2));
     let whole = bytes_of(&dir, 1);
@@ -186,7 +186,7 @@ fn unused_zeroed_space_is_a_clean_end_and_zeros_before_frames_are_not() {
 
 #[test]
 fn a_log_whose_header_was_never_written_is_torn_at_its_start() {
-    // Catches a crash between creating a log and syncing it that keeps the database from opening.
+    // Catches a crash between the creation of a log and its sync that keeps the database from opening.
     let dir = dir();
     for bytes in [Vec::new(), vec![0; 56], vec![0; 10_000], header_of(Identity { number: 1, salt: 3 })[..55].to_vec()] {
         let dropped_bytes = bytes.len() as u64;
@@ -199,7 +199,7 @@ fn a_log_whose_header_was_never_written_is_torn_at_its_start() {
 
 #[test]
 fn a_newer_format_and_another_number_are_told_apart_from_damage() {
-    // Catches a newer log that is called corrupt, and a renamed log that is replayed.
+    // Catches a newer log that is reported as corrupt, and a renamed log that is replayed.
     let dir = dir();
     let mut header = header_of(Identity { number: 1, salt: 3 });
     put(&dir, 2, &header);
@@ -238,7 +238,7 @@ proptest! {
             1 => (0..2000_usize).prop_map(|len| vec![0; len]),
         ],
     ) {
-        // Catches a length or count taken from bytes whose checksum was not checked, and unused space that is taken for damage.
+        // Catches a length or count that is used before its checksum was verified, and unused space that is treated as damage.
         let dir = dir();
         let mut log = header_of(Identity { number: 1, salt: 7 });
         log.extend_from_slice(&bytes);
@@ -264,11 +264,11 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
     let cut = start as usize + FRAME_HEADER_LEN + 50;
     bytes[cut..].fill(0);
     put(&dir, 1, &bytes);
-    // To the end of the page.
+    // The tail extends to the end of the page.
     let end = cut.next_multiple_of(4096);
     let torn = Tail::Torn { offset: start, dropped_bytes: end as u64 - start };
     assert_eq!(read(&dir, 1).expect("no proof of damage").1, torn);
-    // The remains of an interrupted try may be longer.
+    // The remains of an interrupted attempt may be longer.
     let kept = dir.path().join("kept");
     for end in [bytes.len(), end] {
         keep_torn(&StdFs, &path(&dir, 1), 1, start..end as u64, &kept).expect("kept");
@@ -281,7 +281,7 @@ fn zeros_behind_a_torn_tail_are_no_part_of_it() {
 
 #[test]
 fn frames_behind_any_number_of_zeros_are_found() {
-    // Catches a search that passes over a frame on its way through unused space, at each distance from its next step.
+    // Catches a search that skips a frame on its way through unused space, at each distance from its next step.
     for zeros in
         (0..200).chain([4088, 65_480, 65_488, 65_528, 65_536, 65_600, 200_000]).map(|zeros: usize| zeros / 8 * 8)
     {

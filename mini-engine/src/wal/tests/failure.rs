@@ -1,4 +1,4 @@
-//! Logs whose file system fails.
+//! Logs on file systems that fail.
 
 use super::*;
 use crate::disk::{Fault, FaultFs, Repeat};
@@ -8,9 +8,8 @@ use crate::types::Durability;
 
 #[test]
 fn after_a_failed_append_or_sync_the_log_refuses_everything() {
-    // Catches a retried sync, which succeeds although the kernel has dropped the pages, and an append behind a torn
-    // frame.
-    // An append without space closes the log: see below.
+    // Catches a retried sync, which succeeds although the kernel has dropped the pages, and an append after a torn frame. An append that finds no
+    // space closes the log instead: see the next test.
     let syncs = [Fault::Device, Fault::StorageFull, Fault::ShortWrite].map(|fault| (fault, true));
     for (fault, fail_sync) in syncs.into_iter().chain([(Fault::Device, false)]) {
         let dir = dir();
@@ -38,7 +37,7 @@ fn after_a_failed_append_or_sync_the_log_refuses_everything() {
 
 #[test]
 fn an_append_without_space_is_cut_off_and_closes_the_log() {
-    // Catches a part of a refused frame in front of a later log: that log's syncs would make it look like damage.
+    // Catches a part of a rejected frame that stays before a later log: that log's syncs would make it look like damage.
     for fault in [Fault::StorageFull, Fault::ShortWrite] {
         let dir = dir();
         let fs = FaultFs::new(Arc::new(StdFs));
@@ -64,7 +63,7 @@ fn an_append_without_space_is_cut_off_and_closes_the_log() {
 
 #[test]
 fn space_that_is_reserved_ahead_is_no_tail_and_no_frame() {
-    // Catches zeros behind the last frame that count as a tear, and frames that are not written over them.
+    // Catches zeros after the last frame that are treated as torn, and frames that are not written over them.
     for durability in [Durability::Buffered, Durability::Synced] {
         let dir = dir();
         let mut writer = create(&dir, 1, None);
@@ -85,7 +84,7 @@ fn space_that_is_reserved_ahead_is_no_tail_and_no_frame() {
 
 #[test]
 fn a_later_log_cannot_be_synced_past_an_earlier_failure() {
-    // Catches a synced acknowledgement in log 2 although log 1 may be lost.
+    // Catches a write in log 2 that is acknowledged as synced although log 1 may be lost.
     let dir = dir();
     let fs = FaultFs::new(Arc::new(StdFs));
     let mut first = create_in(&fs, &dir, 1, None);
@@ -101,7 +100,7 @@ fn a_later_log_cannot_be_synced_past_an_earlier_failure() {
 
 #[test]
 fn each_failing_step_of_creating_a_log_is_an_error() {
-    // Catches a log taken into use although its header or directory entry may not be durable.
+    // Catches a log that is used although its header or directory entry may not be durable.
     let mut index = 0;
     loop {
         let dir = dir();
@@ -121,7 +120,7 @@ fn each_failing_step_of_creating_a_log_is_an_error() {
 
 #[test]
 fn a_log_that_cannot_be_read_is_an_error_and_not_an_end() {
-    // Catches a failing device that counts as a torn tail: the frames behind it would be cut off and lost.
+    // Catches a failing device that is treated as a torn tail: the frames after it would be cut off and lost.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let batches = [(1, 1, vec![1; 100]), (2, 1, vec![2; 3 << 20]), (3, 1, vec![3; 100])];
@@ -147,7 +146,7 @@ fn a_log_that_cannot_be_read_is_an_error_and_not_an_end() {
 
 #[test]
 fn each_failing_step_of_truncating_a_tear_is_an_error() {
-    // Catches a tear that counts as removed although the cut was never synced.
+    // Catches a torn tail that counts as removed although the cut was never synced.
     let dir = dir();
     let mut writer = create(&dir, 1, None);
     let end = append(&mut writer, 1, b"kept");

@@ -10,13 +10,13 @@ use crate::types::Durability;
 use crate::wal::format::{Identity, SegmentHeader};
 use crate::wal::segment::Segment;
 
-/// The work on a file, in bytes.
+/// The operations on a file, in bytes.
 #[derive(Debug, Default)]
 struct Counts {
     written: AtomicU64,
     filled: AtomicU64,
     populated: AtomicU64,
-    /// No byte is written from here on; 0 for no such limit.
+    /// No byte at or after this offset can be written; 0 for no limit.
     full_at: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ fn watched(dir: &TempDir) -> (Writer, Arc<Counts>) {
 
 #[test]
 fn pages_are_populated_only_where_no_sync_would_write_them_for_nothing() {
-    // Catches a first sync that writes all of a recycled log to the device: populated pages are dirty.
+    // Catches a first sync that writes all of a recycled log to the device, because populated pages are dirty.
     for (durability, expected) in [(Durability::Buffered, 100_000), (Durability::Synced, 0)] {
         let dir = dir();
         let (mut writer, counts) = watched(&dir);
@@ -90,7 +90,7 @@ fn pages_are_populated_only_where_no_sync_would_write_them_for_nothing() {
 
 #[test]
 fn frames_that_are_synced_one_by_one_are_written_by_calls_into_space_that_is_there() {
-    // Catches a page fault for each synced frame, and a file that grows with each, so that each sync has to write its length.
+    // Catches a page fault for each synced frame, and a file that grows with each frame, so that each sync has to write its length.
     for reserved in [0, 100_000] {
         let dir = dir();
         let (mut writer, counts) = watched(&dir);
@@ -102,10 +102,10 @@ fn frames_that_are_synced_one_by_one_are_written_by_calls_into_space_that_is_the
             sync(&writer);
             lengths.insert(std_fs::metadata(path(&dir, 1)).expect("the log").len());
         }
-        // The first one may be of a stream that is never synced.
+        // The first frame may belong to a stream that is never synced.
         let filled = counts.filled.load(Ordering::Relaxed);
         assert!(filled <= 200 && lengths.len() <= 2, "{filled} filled, {lengths:?}");
-        // Frames that nobody syncs go into the mapping, if there is one.
+        // Frames that are never synced go into the mapping, if there is one.
         append_all(&mut writer, &[(101, 1, vec![7; 100]), (102, 1, vec![7; 100])]);
         let by_mapping = counts.filled.load(Ordering::Relaxed) - filled;
         assert_eq!(by_mapping > 100, reserved > 0, "{by_mapping} filled");
@@ -115,7 +115,7 @@ fn frames_that_are_synced_one_by_one_are_written_by_calls_into_space_that_is_the
 
 #[test]
 fn a_frame_far_longer_than_the_space_is_written_once() {
-    // Catches zeros that are written, by the holder of the write lock, for a frame that could have been written in their place.
+    // Catches zeros that the holder of the write lock writes for a frame that could have been written in their place.
     let dir = dir();
     let (mut writer, counts) = watched(&dir);
     writer.reserve(100_000, Durability::Buffered).expect("reserved");
@@ -123,7 +123,7 @@ fn a_frame_far_longer_than_the_space_is_written_once() {
     let batches: Vec<Batch> = (1..).zip(lengths).map(|(seqno, len)| (seqno, 1, vec![7; len])).collect();
     append_all(&mut writer, &batches);
     let (written, filled) = (counts.written.load(Ordering::Relaxed), counts.filled.load(Ordering::Relaxed));
-    // The long ones are written by calls, with a step of space behind them.
+    // The long frames are written by system calls, with a step of space after them.
     assert!((2000..10_000).contains(&filled) && written < 14 << 20, "{written} written, {filled} filled");
     let (found, tail) = read(&dir, 1).expect("sound");
     assert_eq!((found.len(), tail), (batches.len(), Tail::Clean { end: writer.end() }));
@@ -132,7 +132,7 @@ fn a_frame_far_longer_than_the_space_is_written_once() {
 
 #[test]
 fn space_of_which_a_log_gets_only_a_part_is_given_back() {
-    // Catches zeros that stay on a full disk without being useful to their log.
+    // Catches zeros that stay on a full disk although their log does not use them.
     let dir = dir();
     let (mut writer, counts) = watched(&dir);
     let space = 1 << 20;

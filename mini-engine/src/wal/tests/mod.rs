@@ -1,5 +1,5 @@
-//! Logs written, synced and read back; `damage` for bad bytes, `failure` for failing file systems, `mapped` for the use of a
-//! mapping, `recycled` for files that other logs used before.
+//! Logs that are written, synced and read back: `damage` for damaged bytes, `failure` for failing file systems, `mapped` for the use of a mapping,
+//! `recycled` for files that other logs used before.
 
 mod damage;
 mod failure;
@@ -35,7 +35,7 @@ fn create_in(fs: &dyn FileSystem, dir: &TempDir, number: u64, previous: Option<&
     writer
 }
 
-/// A log whose work is counted.
+/// A log whose operations are counted.
 fn counted(dir: &TempDir) -> (Writer, Arc<Counters>) {
     let counters = Arc::new(Counters::default());
     (Writer::create(&StdFs, dir.path(), 1, Arc::clone(&counters)).expect("a new log"), counters)
@@ -55,7 +55,7 @@ fn bytes_of(dir: &TempDir, number: u64) -> Vec<u8> {
     std_fs::read(path(dir, number)).expect("the log")
 }
 
-/// Gives log `number` these bytes.
+/// Replaces the contents of log `number` by `bytes`.
 fn put(dir: &TempDir, number: u64, bytes: impl AsRef<[u8]>) {
     std_fs::write(path(dir, number), bytes).expect("written");
 }
@@ -77,7 +77,7 @@ fn read(dir: &TempDir, number: u64) -> Result<(Vec<Batch>, Tail)> {
     Ok((batches, tail))
 }
 
-/// Batches of every length up to two words and some longer, so that frames end at every alignment.
+/// Batches of every length up to two words and some longer ones, so that frames end at every alignment.
 fn batches() -> Vec<Batch> {
     let lengths = (0..17).chain([100, 4096, 5000]);
     let mut seqno = 1;
@@ -97,7 +97,7 @@ fn append_all(writer: &mut Writer, batches: &[Batch]) -> Vec<u64> {
 
 #[test]
 fn syncing_a_log_syncs_the_unsynced_ones_before_it() {
-    // Catches a synced write in log 3 that a power cut loses because log 1 is missing before it.
+    // Catches a synced write in log 3 that a power failure loses because log 1, which precedes it, is missing.
     let dir = dir();
     let mut logs = vec![create(&dir, 1, None)];
     for number in 2..=3 {
@@ -128,7 +128,7 @@ fn a_released_log_is_not_waited_for() {
     drop(first.segment().release());
     drop(first);
     append(&mut second, 2, b"b");
-    // The append has the write lock, and closing and unmapping a file would take long.
+    // The append holds the write lock, and closing and unmapping a file would take long.
     assert!(weak.upgrade().is_some(), "an append has closed the first log's file");
     drop(second.segment().take_settled());
     assert!(weak.upgrade().is_none(), "the first log's file is still open");
@@ -144,7 +144,7 @@ fn only_canonical_names_are_those_of_logs() {
 
 #[test]
 fn syncing_a_log_leaves_a_released_one_before_it_alone() {
-    // Catches a sync of a file that is about to be unlinked, which every synced write after a flush would wait for.
+    // Catches a sync of a file that is about to be unlinked, for which every synced write after a flush would wait.
     let dir = dir();
     let (mut first, counters) = counted(&dir);
     append(&mut first, 1, b"a");
@@ -157,7 +157,7 @@ fn syncing_a_log_leaves_a_released_one_before_it_alone() {
 
 #[test]
 fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
-    // Catches a frame of log 3 that claims log 1 synced because log 2 has nothing to sync.
+    // Catches a frame of log 3 that records log 1 as synced because log 2 has nothing to sync.
     let dir = dir();
     let mut first = create(&dir, 1, None);
     append(&mut first, 1, b"a");
@@ -171,7 +171,7 @@ fn an_empty_log_does_not_hide_an_unsynced_one_before_it() {
 
 #[test]
 fn syncs_are_counted_and_not_repeated_for_nothing() {
-    // Catches a device sync for each waiting writer although the first covered them all.
+    // Catches a device sync for each waiting writer although the first sync covered all of them.
     let dir = dir();
     let (mut writer, counters) = counted(&dir);
     append(&mut writer, 1, b"a");
@@ -202,7 +202,7 @@ fn bytes_of_frames_and_of_zeros_are_counted_apart() {
 
 #[test]
 fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
-    // Catches a sync that covers less than it reports, and one that counts for a frame that was never reported as whole.
+    // Catches a sync that covers less than it reports, and one that covers a frame that was never reported as whole.
     let (fs, dir) = (MemFs::default(), Path::new("/db"));
     fs.create_dir_all(dir).expect("a directory");
     fs.sync_dir(Path::new("/")).expect("a durable one");

@@ -25,7 +25,7 @@ fn retire(dir: &TempDir, old: Writer) -> Spare {
     spare
 }
 
-/// A log in a file that another log of `batches` used before, itself in a recycled file: frames of the two start at the same places.
+/// A log in a file that was used by another log of `batches`, which was in a recycled file itself: frames of these two start at the same offsets.
 fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
     let mut log = create(dir, 1, None);
     for number in 2..=3 {
@@ -36,7 +36,7 @@ fn third_generation(dir: &TempDir, batches: &[Batch]) -> Writer {
     log
 }
 
-/// The bytes of log 3 after each number of `batches`, and the ends of the frames.
+/// The bytes of log 3 after each of the `batches`, and the ends of the frames.
 fn stages(dir: &TempDir, log: &mut Writer, batches: &[Batch]) -> (Vec<Vec<u8>>, Vec<u64>) {
     let bytes = || bytes_of(dir, 3);
     let (mut stages, mut ends) = (vec![bytes()], vec![START]);
@@ -49,7 +49,7 @@ fn stages(dir: &TempDir, log: &mut Writer, batches: &[Batch]) -> (Vec<Vec<u8>>, 
 
 #[test]
 fn a_previous_generations_frames_are_never_taken_though_they_stand_at_the_same_places_with_the_same_batches() {
-    // Catches a salt that is kept, and an old frame behind the last new one replayed as a write.
+    // Catches a salt that is reused, and an old frame after the last new one that is replayed as a write.
     let (dir, batches) = (dir(), batches());
     let mut log = third_generation(&dir, &batches);
     let full = std_fs::metadata(path(&dir, 3)).expect("the log").len();
@@ -86,7 +86,7 @@ fn an_end_within_a_previous_frame_is_clean_wherever_it_is() {
 
 #[test]
 fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
-    // Catches frames of the previous generation in a hole that count as the end, although a synced frame of this generation follows.
+    // Catches frames of the previous generation in a hole that are treated as the end, although a synced frame of this generation follows.
     let batches: Vec<Batch> = (0..60).map(|n| (1 + n, 1, vec![n as u8; 200])).collect();
     for is_synced in [false, true] {
         let dir = dir();
@@ -109,7 +109,7 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
                 let kept_end = offset + dropped_bytes;
                 assert!((ends[29]..ends[29] + 1000).contains(&kept_end), "{kept_end}, {}", ends[29]);
                 let aside = dir.path().join("aside");
-                // An interrupted recovery has kept more, which a power cut has since removed from the log.
+                // An interrupted recovery has kept more bytes, which a power failure has since removed from the log.
                 std_fs::write(&aside, vec![1; kept_end as usize + 1000]).expect("written");
                 keep_torn(&StdFs, &path(&dir, 3), 3, offset..kept_end, &aside).expect("kept");
                 let mut whole = 0;
@@ -128,7 +128,7 @@ fn own_frames_behind_a_hole_with_previous_frames_count_and_are_kept() {
 
 #[test]
 fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it() {
-    // Catches a file that is overwritten while its log is still needed, and a sync of dead bytes.
+    // Catches a file that is overwritten while its log is still needed, and a sync of obsolete bytes.
     let dir = dir();
     let fs = FaultFs::new(Arc::new(StdFs));
     let mut log = create_in(&fs, &dir, 1, None);
@@ -171,7 +171,7 @@ fn only_a_released_log_without_failure_is_retired_and_only_what_was_synced_of_it
 
 #[test]
 fn what_is_kept_ends_at_a_frame_within_the_limit_and_before_a_frame_too_long() {
-    // Catches a spare file that keeps the space of one huge batch for ever, and a write that has megabytes to clear.
+    // Catches a spare file that keeps the space of one huge batch for ever, and a write that has to clear megabytes.
     let log = Identity { number: 1, salt: 1 };
     let kept = |starts: &[u64], synced, max| Spare::of(log, starts.to_vec(), synced, max).map(|spare| spare.rest.end);
     assert_eq!(kept(&[], 40, 1000), None);
@@ -185,7 +185,7 @@ fn what_is_kept_ends_at_a_frame_within_the_limit_and_before_a_frame_too_long() {
 
 #[test]
 fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_cannot_be_read() {
-    // Catches a log taken into use whose header or name may not be durable, and a name over another log's header.
+    // Catches a log that is used although its header or name may not be durable, and a log's name for a file with another log's header.
     for repeat in [Repeat::Once, Repeat::FromThenOn] {
         let mut index = 0;
         loop {
@@ -213,7 +213,7 @@ fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_ca
 
 #[test]
 fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
-    // Catches an engine that becomes read-only because somebody removed an empty file.
+    // Catches an engine that becomes read-only because a user removed an empty file.
     let dir = dir();
     let mut old = create(&dir, 1, None);
     append(&mut old, 1, b"batch");

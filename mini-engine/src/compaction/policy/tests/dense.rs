@@ -1,4 +1,4 @@
-//! Tests that tables of mostly tombstones go down without further writes, at a bounded cost, and not for ever.
+//! Tests that tables of mostly tombstones go down without further writes, at a bounded cost, and that this ends.
 
 use super::*;
 use crate::compaction::plan::Action;
@@ -29,7 +29,7 @@ fn few_tombstones_do_not_rewrite_what_they_are_spread_over() {
 
 #[test]
 fn range_tombstones_count_and_there_is_a_least_number() {
-    // Catches a table with thousands of removed ranges that has too few entries to be considered, and a compaction for a single one.
+    // Catches a table with thousands of removed ranges that has too few entries to be considered, and a compaction for a single range.
     let table = |number: u64, keys: [&[u8]; 2], entries: u64, range_tombstones: u64| TableMeta {
         number,
         size: 1 << 20,
@@ -52,15 +52,15 @@ fn range_tombstones_count_and_there_is_a_least_number() {
         pick(&world.context(), Work::Any).map(|plan| (plan.tables().collect::<Vec<_>>(), plan.output))
     };
     assert_eq!(picked(10_000, 64 << 20), Some((vec![3, 1], RunId { level: 1, run: 1 })));
-    // Four times as many entries below are too many for each that comes down.
+    // With four times as many entries below, there are too many for each that moves down.
     assert_eq!(picked(7_000, 64 << 20), None);
     assert_eq!(picked(10_000, 1 << 30), None);
 }
 
 #[test]
 fn a_table_of_which_most_has_expired_is_compacted_also_where_nothing_lies_below() {
-    // Catches expired data that takes space for ever if nothing is written over it or if one entry lives long, a table that is rewritten although
-    // readers still see most of its entries, and one that is rewritten again and again because of entries that have not expired.
+    // Catches expired data that takes space for ever if it is not overwritten or if one entry expires late; a table that is rewritten although
+    // readers still see most of its entries; and one that is rewritten again and again because of entries that have not expired.
     let mut world = World::new(Compaction::Tiered, 4);
     let run_id = RunId { level: 1, run: 1 };
     let table = |number: u64, count: u64, instants: [u64; 8]| TableMeta {
@@ -75,11 +75,11 @@ fn a_table_of_which_most_has_expired_is_compacted_also_where_nothing_lies_below(
     let (day, year) = (50, 18_000);
     let tables = [
         table(1, 14_000, [day; 8]),
-        // One that lives long.
+        // One entry expires late.
         table(2, 32_000, [day, day, day, day, day, day, day, year]),
         table(3, 0, [0; 8]),
         table(4, 20_000, [60, 60, 60, 60, 60, 60, 61, 61]),
-        // No more than half of all its entries.
+        // At most half of all its entries have expired.
         table(5, 32_000, [day, day, day, day, year, year, year, year]),
     ];
     let added = tables.into_iter().map(|table| (run_id, table)).collect();

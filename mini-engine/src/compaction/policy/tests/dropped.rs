@@ -10,7 +10,7 @@ use crate::table::TableMeta;
 use crate::types::{KeyPrefix, KeyspaceId, Slice};
 use std::sync::Arc;
 
-/// Keyspaces 1 to 6, of which only these are left.
+/// Keyspaces 1 to 6 were created, and only `left` are not dropped.
 fn keyspaces(left: &[KeyspaceId]) -> Arc<KeyspaceSet> {
     let options = crate::options::KeyspaceOptions::default();
     let meta = |&id: &KeyspaceId| KeyspaceMeta { id, name: id.to_string().into(), options: options.clone() };
@@ -29,7 +29,7 @@ fn stored(id: KeyspaceId, key: &str) -> Slice {
 
 #[test]
 fn tables_whose_keyspaces_are_all_dropped_go_first_and_unread() {
-    // Catches a table that goes with keys of a keyspace that is left, one that stays, and a removal that waits for other compactions.
+    // Catches a removed table with keys of a live keyspace, a table of dropped keyspaces that stays, and a removal that waits for other compactions.
     let below = RunId { level: MAX_LEVELS - 1, run: 1 };
     let added = vec![
         (RunId::LEVEL_0, spanning(20, 2, 2)),

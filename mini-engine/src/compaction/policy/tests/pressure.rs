@@ -1,4 +1,4 @@
-//! Tests that level 0 and tiers keep few runs when compactions are blocked: by one that never ends, by damage, by their own cost.
+//! Tests that level 0 and tiers keep few runs when compactions are blocked: by one that never ends, by damage, or by their cost.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn held_up(policy: Compaction) -> World {
 
 #[test]
 fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
-    // Catches a level 0 that grows with each flush during one long compaction, and one that is rewritten at each turn.
+    // Catches a level 0 that grows with each flush during one long compaction, and one that is rewritten each time.
     for policy in POLICIES {
         let mut world = held_up(policy);
         world.options.memtable_bytes = 1 << 20;
@@ -34,7 +34,7 @@ fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
         let (bytes, written) = ((world.seqno() - from) * ENTRY_BYTES, world.written - written);
         assert!(written <= bytes * 9, "{policy:?}: {written} bytes written for {bytes}");
         world.check();
-        // The compaction may end after all.
+        // The long compaction may end after all.
         world.settle();
         world.check();
     }
@@ -42,7 +42,7 @@ fn level_0_stays_small_while_a_compaction_of_it_never_ends() {
 
 #[test]
 fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
-    // Catches a level 0 that becomes one huge table, beside which no other compaction can run.
+    // Catches a level 0 that becomes one huge table that blocks every other compaction.
     let mut world = held_up(Compaction::Leveled);
     let jobs = world.jobs.len();
     for n in 0..400u64 {
@@ -58,7 +58,7 @@ fn a_table_of_level_0_grows_to_a_few_memtables_and_no_further() {
 
 #[test]
 fn tiny_tables_are_compacted_with_each_other_before_they_rewrite_what_is_below() {
-    // Catches many short sessions of one write each that repeatedly rewrite all of the data, and pile up tables.
+    // Catches many short sessions of one write each that repeatedly rewrite all of the data, or accumulate tables.
     for policy in [Compaction::Leveled, Compaction::Partial] {
         let mut world = overwritten(policy, 4, 4);
         world.options = world.options.table_file_bytes(100_000).memtable_bytes(1 << 20);
@@ -80,7 +80,7 @@ fn tiny_tables_are_compacted_with_each_other_before_they_rewrite_what_is_below()
 
 #[test]
 fn compactions_go_around_a_damaged_table() {
-    // Catches one damaged table that blocks everything: keys beside its own, deeper levels, and level 0.
+    // Catches one damaged table that blocks the compaction of other keys, of deeper levels, or of level 0.
     for policy in POLICIES {
         let levels =
             overwritten(policy, 3, 4).version.all_runs().map(|(_, run)| run.tables()[0].number).collect::<Vec<_>>();
@@ -141,7 +141,7 @@ fn level_0_is_compacted_within_after_damage_has_stopped_a_compaction_that_was_cu
 
 #[test]
 fn new_tables_of_level_0_are_compacted_before_the_next_piece_where_writers_wait() {
-    // Catches a thread for level 0 that runs one piece after the other, none of which makes level 0 smaller.
+    // Catches a thread for level 0 that runs piece after piece although none makes level 0 smaller.
     for policy in POLICIES {
         let mut world = cut(policy, 5);
         while world.version.runs(0).len() < world.options.stop_tables() {

@@ -9,9 +9,9 @@ use crate::compaction::{ManualCompaction, pick_manual};
 use crate::manifest::Run;
 
 impl World {
-    /// Falls, in the order of vectors, with each compaction. For each level from the top: its entries, each multiplied by the number of its run; on
-    /// level 0, where that is a sequence number, by its place from the oldest. Last: the entries of tables that have yet to be rewritten, with
-    /// numbers below `made_from` or narrowed.
+    /// The measure, which falls in lexicographic order with each compaction. For each level from the top: the sum over its entries, each multiplied
+    /// by the number of its run (on level 0, where that is a sequence number, by its position from the oldest). The last number counts the entries of
+    /// tables that have yet to be rewritten: those with numbers below `made_from`, and narrowed ones.
     fn measure(&self, made_from: u64) -> Vec<u64> {
         let entries = |run: &Run| run.tables().iter().map(|table| self.entries_of(table).count() as u64).sum::<u64>();
         let level = |level: usize| {
@@ -23,7 +23,7 @@ impl World {
         (0..=BOTTOM).map(level).chain([old]).collect()
     }
 
-    /// Runs `plan` to its end, a piece at a time, and checks that there is one and that something was achieved by then.
+    /// Runs `plan` piece by piece, and checks that it ends and that the measure has fallen by then.
     fn complete(&mut self, plan: Plan, made_from: u64) {
         let (before, described) = (self.measure(made_from), format!("{plan:?} of {:?}", self.version));
         let (mut next, mut from) = (Some(plan), None);
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Compacts a range of this many keys, and returns the number of compactions for that.
+    /// Compacts a range of `keys` keys, and returns the number of compactions that were needed.
     fn compact_range(&mut self, from: u8, keys: u8) {
         let to = from.saturating_add(keys).min(KEYS - 1);
         let bounds = (Bound::Included(key(from)), Bound::Included(key(to)));
@@ -65,8 +65,8 @@ impl World {
 
 #[test]
 fn compactions_of_many_runs_make_progress_too() {
-    // Catches the same in a rule for many runs, which the small random worlds below seldom have: an output that is made the newest of the runs that
-    // were joined, for example.
+    // Catches a compaction without progress by a rule for many runs, which the small random worlds below seldom have: for example an output that
+    // becomes the newest of the runs that were joined.
     for (policy, ratio) in POLICIES.iter().flat_map(|policy| (2..5).map(move |ratio| (*policy, ratio))) {
         overwritten_with(policy, ratio, 20, World::complete_all);
     }
@@ -84,8 +84,8 @@ proptest! {
         steps in vec(step(), 1..100),
         ranges in vec((0..KEYS, 1..KEYS), 1..4),
     ) {
-        // Catches a compaction that leaves the reason for its pick unchanged, so that it is picked again for ever: for example one that ends its
-        // first piece behind small tables that it has included.
+        // Catches a compaction that does not remove the reason for its choice, so that it is chosen for ever: for example one whose first piece ends
+        // after small tables that it has included.
         let mut world = World::new(policy, ratio);
         (world.options.table_file_bytes, world.options.memtable_bytes) = (table_bytes, memtable_bytes);
         world.compressible = compressible.into_iter().map(key).collect();

@@ -1,8 +1,8 @@
-//! Tests that level 0 goes down for the sake of scans, at a bounded cost, and not for ever.
+//! Tests that level 0 goes down for the sake of scans, at a bounded cost, and that this ends.
 
 use super::*;
 
-/// A world with a level that holds all keys, and then a flush of each of these strides of keys.
+/// A world with a level that holds all keys, and then one flush for each of `strides`, of every key at that stride.
 fn flushed(policy: Compaction, strides: &[usize]) -> World {
     let mut world = World::new(policy, 4);
     world.options = world.options.l0_trigger(8);
@@ -30,7 +30,7 @@ fn level_0_goes_down_once_scans_are_many() {
 
 #[test]
 fn a_small_level_0_rewrites_no_large_level_for_scans() {
-    // Catches scans beside slow writes that rewrite a level for each flush.
+    // Catches scans that, with slow concurrent writes, rewrite a level for each flush.
     for (stride, goes_down) in [(20, false), (4, true)] {
         let mut world = flushed(Compaction::Leveled, &[stride]);
         world.run(Step::Scan(true));

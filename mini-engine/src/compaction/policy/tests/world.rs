@@ -20,7 +20,7 @@ use crate::types::{Kind, SeqNo, Slice};
 pub(super) const POLICIES: [Compaction; Compaction::ALL.len()] = *Compaction::ALL.first_chunk().unwrap();
 pub(super) const KEYS: u8 = 120;
 pub(super) const ENTRY_BYTES: u64 = 100;
-/// The bytes of an entry that fills a table until it is compressed.
+/// The bytes of an entry that fills a table by itself before compression.
 const LARGE_BYTES: u64 = 10_000;
 
 pub(super) type Entry = (Vec<u8>, SeqNo, Kind);
@@ -31,35 +31,34 @@ pub(super) fn key(n: u8) -> Vec<u8> {
 
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A memtable with these keys, set or removed, is flushed.
+    /// A flush of a memtable with these keys, each set or removed.
     Flush(Vec<(u8, bool)>),
     /// A flush in key order, above or within the existing keys.
     FlushRange(u8, u8),
-    /// A flush that removes this many keys.
+    /// A flush that removes a range of keys.
     Remove(u8, u8),
     TakeSnapshot,
     DropSnapshot,
-    /// A compaction begins, if one can.
+    /// A compaction begins, if one is due.
     Begin,
-    /// A compaction that takes tables off level 0 begins.
+    /// A compaction that takes tables from level 0 begins.
     BeginLevel0,
     /// A compaction could not read one of the tables.
     Damage(u8),
     /// All tables can be read again.
     Repair,
-    /// A compaction under way ends, after this many entries and a full table if there are that many, or with its present output if it is told to
-    /// stop.
+    /// A running compaction ends: after this many entries and a full table if it has that many, or with its present output if the flag cancels it.
     End(u8, usize, bool),
-    /// Tables from outside with this many keys are loaded.
+    /// Tables with this many keys are ingested.
     Ingest(u8, u8),
-    /// A caller compacts a range of this many keys: the next compaction begins, if none is in its way. With a number of entries it ends at once
-    /// after these, otherwise like the others.
+    /// A caller compacts a range of this many keys: the next compaction begins unless a running one conflicts with it. With a number of entries the
+    /// compaction ends at once after that number, otherwise like the others.
     Manual(u8, u8, Option<usize>),
     /// Scans become many, or few.
     Scan(bool),
-    /// Space becomes short, or is there again.
+    /// Space becomes short, or is sufficient again.
     Tight(bool),
-    /// All compactions end, and another policy continues.
+    /// All running compactions end, and another policy continues.
     Reopen(Compaction, u64),
 }
 
@@ -102,14 +101,14 @@ pub(super) struct World {
     pub(super) made: u64,
     pub(super) written: u64,
     pub(super) moved: u64,
-    /// The size of a piece.
+    /// The maximum number of entries of a piece.
     pub(super) piece: usize,
-    /// Keys whose values each fill a table and compress to almost nothing.
+    /// Keys whose values each fill a table but compress to almost nothing.
     pub(super) compressible: Vec<Vec<u8>>,
     /// Whether scans are many.
     pub(super) is_scanned_often: bool,
     is_tight: bool,
-    /// Those of its keys that have a prefix.
+    /// The keyspaces of those keys that have a prefix.
     keyspaces: KeyspaceSet,
     /// The range that a caller compacts.
     range: Option<ManualCompaction>,
@@ -121,7 +120,7 @@ impl World {
     pub(super) fn new(policy: Compaction, ratio: u64) -> World {
         let options = Options { memtable_bytes: 500, ..Options::default() };
         let options = options.level1_bytes(800).table_file_bytes(1000).size_ratio(ratio);
-        // Tiered compaction keeps the default, which is the ratio.
+        // Tiered compaction uses the default, which is the ratio.
         let options = if policy == Compaction::Tiered { options } else { options.l0_trigger(2) };
         World { options: options.compaction(policy), piece: usize::MAX, ..World::default() }
     }
@@ -130,7 +129,7 @@ impl World {
         self.history.len() as u64
     }
 
-    /// Bytes of `entries` before compression, which decides where tables are cut, or after it.
+    /// Bytes of `entries`, after compression if `compressed` is set; tables are cut by their bytes before compression.
     fn bytes(&self, entries: &[Entry], compressed: bool) -> u64 {
         let large = if compressed { 1 } else { LARGE_BYTES };
         let is_large = |entry: &Entry| entry.2 == Kind::Value && self.compressible.contains(&entry.0);
@@ -219,7 +218,7 @@ impl World {
         }
     }
 
-    /// The caller continues from this pointer, and no longer from the last.
+    /// The caller's compaction continues from this pointer instead of the last one.
     fn take_rest(&mut self, pointer: Option<u64>) {
         if let Some(last) = std::mem::replace(&mut self.rest, pointer) {
             self.in_progress.release(last);
@@ -229,7 +228,7 @@ impl World {
         }
     }
 
-    /// The caller has finished, or gives up.
+    /// The caller's compaction is done or given up.
     pub(super) fn end_range(&mut self) {
         self.range = None;
         self.take_rest(None);
@@ -280,7 +279,7 @@ impl World {
         self.contents[&meta.number].iter().filter(|entry| entry.0[..] >= *meta.smallest)
     }
 
-    /// The tables that `plan` makes before it ends, and the first remaining key.
+    /// The tables that `plan` writes before it ends, and the first remaining key.
     pub(super) fn rewrite(
         &mut self,
         plan: &Plan,
@@ -326,7 +325,7 @@ impl World {
         }
     }
 
-    /// Compactions until nothing is due any more.
+    /// Runs compactions until none is due.
     pub(super) fn settle(&mut self) {
         self.in_progress.damage.forget(1..=self.made);
         self.end_all();
@@ -399,7 +398,7 @@ impl World {
         self.check();
     }
 
-    /// Every reader finds the same as in an ordinary map, and the versions of each key come newest first (V4).
+    /// Checks that every reader finds the same as in an ordinary map, and that the versions of each key are found newest first (V4).
     pub(super) fn check(&self) {
         let mut versions: BTreeMap<&[u8], Vec<(SeqNo, Kind)>> = BTreeMap::new();
         for (_, run) in self.version.all_runs() {

@@ -1,4 +1,4 @@
-//! Shows a log: its frames, with their operations, wherever they are.
+//! Shows a log: every readable frame with its operations.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::manifest::{FileKind, TAIL_ASIDE};
 use crate::types::{BatchOp, BatchOps, Kind};
 use crate::wal::{self, Frame, Reading};
 
-/// Shows the contents of the log at `path` in `fs`: each frame with its sequence numbers and operations, and the end of the log. A torn end
-/// is reported, with the whole frames behind it; it is no error, since a crash leaves one. A header with one damaged byte is corrected.
+/// Shows the contents of the log at `path` in `fs`: each frame with its sequence numbers and operations, and the end of the log. A torn end is
+/// reported, with the whole frames after it; it is no error, since a crash can leave one. A header with one damaged byte is corrected.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the first damage, after everything that can be
-/// read; [`Error::UnsupportedVersion`]; [`Error::Io`].
+/// [`Error::InvalidArgument`] if the name is not a log's; [`Error::Corruption`] with the offset of the first damage, after all readable parts were
+/// shown; [`Error::UnsupportedVersion`]; [`Error::Io`].
 pub fn log(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, parts: &mut Parts<'_>) -> Result<()> {
     show(fs, path.as_ref(), parts).map(drop)
 }
 
-/// Passes all readable operations of the log at `path` in `fs` to `entries`, in their order and complete: also those behind damage and behind a
+/// Passes all readable operations of the log at `path` in `fs` to `entries`, in order and without truncation: also those after damage and after a
 /// torn end. A header with one damaged byte is corrected.
 ///
 /// # Errors
-/// The same as for [`log`]; bytes that are no frame are an error if a frame follows them.
+/// The same as for [`log`]; bytes that are not a frame are an error if a frame follows them.
 pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &mut Entries<'_>) -> Result<()> {
     let path = path.as_ref();
     match show(fs, path, &mut |part| part.entry.map_or(ControlFlow::Continue(()), &mut *entries))? {
@@ -36,7 +36,7 @@ pub fn log_entries(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, entries: &m
     }
 }
 
-/// Shows a log, and returns the first bytes before a frame that are none. Damage is an error if all parts were wanted.
+/// Shows a log, and returns the first bytes before a frame that are not a frame. Damage is an error if `parts` has not returned `Break`.
 fn show(fs: &Arc<dyn FileSystem>, path: &Path, parts: &mut Parts<'_>) -> Result<Option<Range<u64>>> {
     let Some(FileKind::Log(number)) = kind(path) else { return Err(wrong_name(path, "000012.log")) };
     let is_tail = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(TAIL_ASIDE));

@@ -35,7 +35,7 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, parts: &mut Pa
         }
     }
     let (at, torn) = (edits.end(), edits.torn_bytes());
-    // It does not matter whether more is wanted.
+    // A `Break` has no effect after the last part.
     let _: ControlFlow<()> = match torn {
         0 => shown.part(PartKind::End, at..at, format_args!("end at {at}: clean")),
         _ => shown.part(PartKind::Torn, at..at + torn, format_args!("torn at {at}: {torn} bytes that are no edit")),
@@ -43,7 +43,7 @@ pub fn manifest(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, parts: &mut Pa
     shown.damage.map_or(Ok(()), Err)
 }
 
-/// An edit: a line for all of it, and one for each table, keyspace and compaction in it.
+/// Displays an edit: a line for the whole edit, and one for each table, keyspace and compaction in it.
 struct Words<'a>(&'a VersionEdit);
 
 impl fmt::Display for Words<'_> {

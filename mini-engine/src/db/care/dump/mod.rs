@@ -1,7 +1,7 @@
 //! Shows the contents of single files of a database: logs, tables, manifests.
 //!
-//! A file is read by itself, wherever it is: no database is opened and nothing is changed. Its name must contain its number, as the engine gave it,
-//! because checksums depend on the number; files that recovery has set aside (`.aside`) keep it. Damage to one part does not hide the others.
+//! A file is read by itself, in any directory: no database is opened or changed. The file's name must contain its number, because checksums depend on
+//! the number; names of files that recovery has set aside (`.aside`) still contain it. Damage to one part does not hide the others.
 
 mod log;
 mod manifest;
@@ -38,7 +38,7 @@ pub enum PartKind {
     Block,
     /// An edit of a manifest.
     Edit,
-    /// Bytes that are neither a frame nor an edit, as a crash leaves them.
+    /// Bytes that are neither a frame nor an edit, as a crash can leave them.
     Torn,
     /// A part that cannot be read.
     Damage,
@@ -46,22 +46,22 @@ pub enum PartKind {
     End,
 }
 
-/// A part of a file. It is displayed as a line of text for people; an edit as several lines.
+/// A part of a file. It is displayed as a readable line of text; an edit as several lines.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Part<'a> {
-    /// Its kind.
+    /// The kind of the part.
     pub kind: PartKind,
-    /// Where it begins in the file, in bytes; for an entry, the beginning of its frame or block, and 0 for a range that a table removes.
+    /// The offset of the part in the file, in bytes; for an entry, the offset of its frame or block, and 0 for a range that a table removes.
     pub offset: u64,
-    /// Its length in the file, in bytes; 0 for an entry, and where it is unknown.
+    /// The length of the part in the file, in bytes; 0 for an entry, and if it is unknown.
     pub len: u64,
     /// The entry, for [`PartKind::Entry`].
     pub entry: Option<Entry<'a>>,
     text: fmt::Arguments<'a>,
 }
 
-/// Receives parts, until it returns `Break`.
+/// Receives parts; no more are passed once it has returned `Break`.
 pub type Parts<'a> = dyn FnMut(Part<'_>) -> ControlFlow<()> + 'a;
 
 /// Shows the parts of a file, and keeps the first damage.
@@ -102,33 +102,34 @@ impl fmt::Display for Part<'_> {
 /// An operation of a log, or an entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its sequence number.
+    /// The sequence number of the entry.
     pub seqno: SeqNo,
-    /// The number of its keyspace, 0 for the default one. The manifest has the names.
+    /// The number of the entry's keyspace, 0 for the default one. The manifest contains the keyspaces' names.
     pub keyspace: u32,
-    /// Its key; for the removal of a range, the first key.
+    /// The key of the entry; for the removal of a range, the first key.
     pub key: &'a [u8],
-    /// For the removal of a range, its end: the first key that it does not remove, or a place before that key; empty if it has no end in its keyspace.
+    /// For the removal of a range, its end: the first key that is not removed, or a position before that key; empty if the range extends to the end
+    /// of its keyspace.
     pub end: Option<&'a [u8]>,
     /// The value; `None` for a removal.
     pub value: Option<&'a [u8]>,
-    /// The time from which on the key is absent, whether or not it has come.
+    /// The time at which the entry expires, in the future or the past.
     pub expiry: Option<SystemTime>,
-    /// Whether it comes after damage in its log: writes before it are missing.
+    /// Whether the entry follows damage in its log: writes before it are missing.
     pub is_behind_damage: bool,
 }
 
-/// Receives entries, until it returns `Break`.
+/// Receives entries; no more are passed once it has returned `Break`.
 pub type Entries<'a> = dyn FnMut(Entry<'_>) -> ControlFlow<()> + 'a;
 
 impl<'a> Entry<'a> {
-    /// An entry or an operation on a stored key, or on a range from there to a stored end.
+    /// An entry or an operation on a stored key, or on the range from the stored key to a stored end.
     fn new(seqno: SeqNo, stored: &'a [u8], stored_end: Option<&'a [u8]>, (kind, value): (Kind, &'a [u8])) -> Self {
         let split = match stored_end {
             Some(end) => split_range(stored, end).map(|(keyspace, key, end)| (keyspace, key, Some(end))),
             None => split_stored(stored).map(|(keyspace, key)| (keyspace, key, None)),
         };
-        // A damaged key is shown as it is.
+        // If the key is damaged, its bytes are shown unchanged.
         let (keyspace, key, end) = split.unwrap_or((DEFAULT_KEYSPACE, stored, stored_end));
         let (value, expiry) = match kind {
             Kind::Value => (Some(value), None),
@@ -142,7 +143,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The key with its keyspace, the sequence number, and the value or its removal; long keys and values are cut.
+/// Displays the key with its keyspace, the sequence number, and the value or the removal; long keys and values are truncated.
 impl fmt::Display for Entry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Shown(self.key))?;
@@ -163,7 +164,7 @@ impl fmt::Display for Entry<'_> {
     }
 }
 
-/// The kind of file by its name; for a file that was set aside, its former kind.
+/// The kind of file by its name; for a file that was set aside, its original kind.
 fn kind(path: &Path) -> Option<FileKind> {
     path.file_name().map(FileKind::before_aside)
 }

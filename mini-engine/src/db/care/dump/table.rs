@@ -1,4 +1,4 @@
-//! Shows a table: its parts, its partitions, their data blocks, their entries.
+//! Shows a table: its properties, its partitions, their data blocks, their entries.
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -33,8 +33,8 @@ pub fn table(fs: &Arc<dyn FileSystem>, path: impl AsRef<Path>, parts: &mut Parts
     Ok(())
 }
 
-/// Passes to `entries` the ranges that the table at `path` in `fs` removes, and then the newest version of each of its keys that they do not
-/// remove, skipping damage.
+/// Passes to `entries` the ranges that the table at `path` in `fs` removes, and then the newest version of each key outside these ranges, skipping
+/// damage.
 ///
 /// # Errors
 /// The same as for [`log`](super::log()).
@@ -146,7 +146,7 @@ impl ShownTable<'_> {
     }
 }
 
-/// The fence of a block or a partition, if it is known.
+/// Displays the fence of a block or a partition, if the fence is known.
 struct Fence<'a>(Option<FencePlace<'a>>);
 
 impl fmt::Display for Fence<'_> {

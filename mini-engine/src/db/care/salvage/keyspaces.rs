@@ -1,7 +1,7 @@
-//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and which of their keys the new one has.
+//! [`FoundKeyspaces`]: the keyspaces of a damaged database, and the choice of the keys that the new database gets.
 //!
-//! The names are in the manifest. If it is damaged, some may be lost: then the keyspaces of the keys that are found get new names. A keyspace that was
-//! dropped stays so: its keys are left out. If the edit that dropped it is lost, it comes back, under a new name if its own is lost too.
+//! The names of keyspaces are in the manifest. If it is damaged, some names may be lost: then these keyspaces get new names. A keyspace that was
+//! dropped stays dropped: its keys are left out. If the edit that dropped it is lost, it returns, under a new name if its own is lost too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::manifest::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 use crate::options::KeyspaceOptions;
 use crate::types::{KeyspaceId, split_stored};
 
-/// The keyspaces of the keys so far.
+/// Collects the keyspaces of the keys that were read so far.
 pub(super) struct FoundKeyspaces<'a> {
     manifest: &'a SalvagedManifest,
-    /// Those whose names are lost.
+    /// The keyspaces whose names are lost.
     unnamed: BTreeSet<KeyspaceId>,
-    /// Keys of keyspaces that were dropped.
+    /// The number of keys of dropped keyspaces.
     pub(super) dropped: u64,
-    /// Keys that belong to no keyspace, which only damage leads to.
+    /// The number of keys without a keyspace, which only damage can cause.
     pub(super) strays: u64,
 }
 
@@ -27,7 +27,7 @@ impl<'a> FoundKeyspaces<'a> {
         Self { manifest, unnamed: BTreeSet::new(), dropped: 0, strays: 0 }
     }
 
-    /// Whether the new database has this stored key of the damaged one.
+    /// Whether the new database gets this stored key.
     pub(super) fn keep(&mut self, stored: &[u8]) -> bool {
         let Some((id, _)) = split_stored(stored) else {
             self.strays += 1;
@@ -43,7 +43,7 @@ impl<'a> FoundKeyspaces<'a> {
         true
     }
 
-    /// The names for those whose own are lost.
+    /// The new names of keyspaces whose own are lost.
     pub(super) fn made_names(&self) -> Vec<String> {
         self.unnamed.iter().map(|id| self.made_name(*id)).collect()
     }
@@ -56,7 +56,7 @@ impl<'a> FoundKeyspaces<'a> {
         name
     }
 
-    /// All keyspaces.
+    /// The set of all keyspaces of the new database.
     pub(super) fn set(&self) -> Result<Arc<KeyspaceSet>, String> {
         let known = &self.manifest.keyspaces;
         let made = |id: &KeyspaceId| KeyspaceMeta {
@@ -65,7 +65,7 @@ impl<'a> FoundKeyspaces<'a> {
             options: KeyspaceOptions::default(),
         };
         let mut set: Vec<KeyspaceMeta> = known.named().cloned().chain(self.unnamed.iter().map(made)).collect();
-        // In ascending order: a number below an earlier one would count as given before.
+        // In ascending order: otherwise a lower number would count as already assigned.
         set.sort_unstable_by_key(|meta| meta.id);
         let last = known.last().max(self.unnamed.last().copied());
         Arc::<KeyspaceSet>::default().apply(&KeyspaceEdit { set, dropped: Vec::new(), last })

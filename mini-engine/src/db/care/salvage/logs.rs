@@ -10,22 +10,22 @@ use crate::memtables::{LoggedMemtable, MemtableBuilder};
 use crate::types::SeqNo;
 use crate::wal::{self, Frame, Reading, Walked};
 
-/// The findings in a log.
+/// The contents of one log.
 struct ReadLog {
     number: u64,
     path: PathBuf,
     walked: Walked,
     frames: u64,
-    /// Whole frames that come after damage.
+    /// The number of whole frames that come after damage.
     frames_behind: u64,
-    /// The missing batches before whole frames.
+    /// The batches that are missing before whole frames.
     missing: Vec<LostWrites>,
-    /// The sequence number after the last one.
+    /// The sequence number after that of the last operation.
     next_seqno: Option<SeqNo>,
 }
 
-/// Reads the logs of these numbers, ascending. `oldest` is the number of the first log and the sequence number after which it begins, if a manifest
-/// says so.
+/// Reads the logs `numbers`, which ascend. `oldest` is the number of the first log and the sequence number after which it begins, if a manifest
+/// records them.
 ///
 /// # Errors
 /// [`Error::Full`] if their entries take more than `memory` bytes; [`Error::UnsupportedVersion`]; [`Error::Io`] for lack of file
@@ -48,7 +48,7 @@ pub(super) fn read_logs(
                 expected = expected.and(log.next_seqno).filter(|_| log.walked.unreadable.is_none());
                 read.push(log);
             }
-            // The device cannot read even the header.
+            // Not even the header can be read from the device.
             Err(cause) if cause.is_damage() => {
                 expected = None;
                 report.damage.push(cause);
@@ -61,7 +61,7 @@ pub(super) fn read_logs(
     Ok(entries.finish(0))
 }
 
-/// Reads log `number` and calls `add` for each whole batch. The first one should begin with `expected`, if that is known.
+/// Reads log `number` and calls `add` for each whole batch. The first batch should begin with `expected`, if that is known.
 fn read_log(
     fs: &dyn FileSystem,
     (number, path): (u64, &Path),
@@ -77,7 +77,7 @@ fn read_log(
             wal::Part::Frame(frame) => {
                 let seqnos = next_seqno.unwrap_or(frame.first_seqno)..frame.first_seqno;
                 if gap.is_some() || !seqnos.is_empty() {
-                    // No bytes if whole frames are missing.
+                    // The range of bytes is empty if whole frames are missing.
                     let (bytes, seqnos) = (gap.take().unwrap_or(frame.offset..frame.offset), Some(seqnos));
                     missing.push(LostWrites { log: path.to_path_buf(), bytes, seqnos, may_be_torn: false });
                 }
@@ -92,7 +92,7 @@ fn read_log(
 }
 
 fn add(entries: &mut MemtableBuilder, frame: &Frame<'_>, memory: u64) -> Result<()> {
-    // The checksum is right, so a batch with undecodable bytes at its end was written in that way; its other operations are sound.
+    // The checksum is right, so a batch with undecodable bytes at its end was written that way; its other operations are sound.
     for (op, seqno) in frame.readable_ops() {
         entries.push(op, seqno);
         if entries.memory_usage() as u64 > memory {
@@ -112,8 +112,8 @@ fn report_logs(read: &[ReadLog], oldest: Option<u64>, report: &mut SalvageReport
         report.batches_behind_damage += log.frames_behind;
         report.damage.extend(walked.header.iter().chain(&walked.unreadable).cloned());
         report.lost_writes.extend(log.missing.iter().cloned());
-        // A header is durable before a manifest names the log. A later frame, of this log or of a later one, also shows how far this log was
-        // synced, because a log is synced whole before a later one is.
+        // A header is durable before a manifest refers to the log. A later frame, in this log or a later one, also proves how far this log was
+        // synced, because a log is synced whole before any later log.
         let lost_header = !walked.has_header && (walked.header.is_some() || oldest == Some(log.number));
         let was_synced = synced.is_some_and(|synced| match synced.log == log.number {
             true => synced.offset > start,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::types::{SeqNo, ShownKey, Slice, is_above, is_below};
 
-/// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys. The keys are those that
-/// are stored: with the prefix of their keyspace, which keys of the default one need only if they begin with the byte 0xff.
+/// A range of keys of a damaged table that has lost versions. Other tables and the logs may hold further versions of these keys. The keys are stored
+/// keys: with the prefix of their keyspace, which keys of the default keyspace have only if they begin with the byte 0xff.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LostKeys {
@@ -16,13 +16,13 @@ pub struct LostKeys {
     pub file: PathBuf,
     /// The bytes of the file that cannot be read.
     pub bytes: Range<u64>,
-    /// The lowest key that may be lost.
+    /// The lower bound of the keys that may be lost.
     pub from: Bound<Slice>,
-    /// The highest key that may be lost.
+    /// The upper bound of the keys that may be lost.
     pub to: Bound<Slice>,
-    /// No lost version has a greater sequence number: a key's version above it is its newest.
+    /// The greatest sequence number that a lost version may have: a remaining version above it is the newest of its key.
     pub newest: SeqNo,
-    /// The damage that was found in their place.
+    /// The error of reading the lost bytes.
     pub cause: Error,
 }
 

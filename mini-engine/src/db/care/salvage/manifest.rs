@@ -1,8 +1,8 @@
-//! Reads the remaining information in manifests, for a database whose `CURRENT` or manifest is damaged or missing.
+//! Collects what manifests still contain, for a database whose `CURRENT` or manifest is damaged or missing.
 //!
-//! Without `CURRENT` the newest manifest counts, if it can be read to its end: a manifest is complete before `CURRENT` names it, and until the
-//! previous one is removed both describe the same data. In a damaged or torn manifest, the whole edits still tell which tables were compacted into
-//! others, from which key on a narrowed table counts, and which logs are obsolete: a table is named again only by the edit that removes it, and its
+//! Without `CURRENT` the newest manifest is used, if it can be read to its end: a manifest is complete before `CURRENT` refers to it, and as long as
+//! the previous one exists, both describe the same data. The whole edits of a damaged or torn manifest still show which tables were compacted, the
+//! lower bounds of narrowed tables, and which logs are obsolete. For a table's number is used again only by the edit that removes the table, and its
 //! bound only rises.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use crate::types::{Millis, SeqNo};
 /// The known facts about the tables and logs of a database.
 #[derive(Debug, Default)]
 pub(crate) struct SalvagedManifest {
-    /// The manifest that is complete; `None` if there is none.
+    /// The complete manifest; `None` if there is none.
     pub(crate) whole: Option<PathBuf>,
     /// The damage to `CURRENT` and to manifests.
     pub(crate) damage: Vec<Error>,
@@ -32,16 +32,16 @@ pub(crate) struct SalvagedManifest {
     pub(crate) dropped: BTreeSet<u64>,
     /// Tables that were compacted into others.
     pub(crate) obsolete: BTreeSet<u64>,
-    /// Logs with a smaller number are obsolete.
+    /// Logs with a smaller number than this are obsolete.
     pub(crate) log_number: u64,
     /// The log with that number begins after this sequence number.
     pub(crate) last_seqno: SeqNo,
     pub(crate) keyspaces: SalvagedKeyspaces,
-    /// The latest instant that the clock has shown.
+    /// The latest instant that the database's clock has shown.
     pub(crate) clock: Millis,
 }
 
-/// Reads the manifests of `dir`, whose files are `names`.
+/// Reads the manifests of `dir`; `names` are all files of the directory.
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`]; [`Error::Io`] for lack of file handles.
@@ -74,14 +74,14 @@ pub(super) fn read_manifests(fs: &dyn FileSystem, dir: &Path, names: &[FileKind]
     Ok(found)
 }
 
-/// The error, if the rest can be read nevertheless.
+/// Returns the error if the other files can be read nevertheless.
 fn unless_fatal(error: Error) -> Result<Error> {
     if error.is_damage() { Ok(error) } else { Err(error) }
 }
 
-/// Whether manifest `number` may have been cut exactly between two edits, which the frames cannot show: a lost edit of a flush or a compaction
-/// removed files that `state` still names, and added tables that it does not know. Tables that were obsolete when the manifest began have smaller
-/// numbers. A lost edit that only added tables, as that of a bulk load, leaves no such trace.
+/// Whether manifest `number` may have been cut exactly between two edits, which its frames cannot show: a lost edit of a flush or a compaction
+/// removed files to which `state` still refers, and added tables that are not in `state`. Tables that were obsolete when the manifest began have
+/// smaller numbers than the manifest. A lost edit that only added tables, for example that of an ingest, leaves no such trace.
 fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
     let there: BTreeSet<u64> = names.iter().filter_map(FileKind::table).collect();
     let lacks_a_table = state.version.tables().any(|meta| !there.contains(&meta.number));
@@ -121,7 +121,7 @@ impl SalvagedManifest {
         Ok(self)
     }
 
-    /// Takes the information in the whole edits of a damaged manifest.
+    /// Adds the information in the whole edits of a damaged manifest.
     fn take_whole_edits(&mut self, fs: &dyn FileSystem, path: &Path, number: u64) -> Result<()> {
         match Edits::open(fs, path, number) {
             Ok(edits) => edits.flatten().for_each(|EditAt { edit, .. }| self.take(edit)),

@@ -1,8 +1,8 @@
-//! Merges everything that can be read of a damaged database into one sequence: the newest remaining version of each key, without tombstones,
-//! without entries that have expired, and without those that a range tombstone hides.
+//! Merges all readable entries of a damaged database into one sequence: the newest remaining version of each key, without tombstones, without entries
+//! that have expired, and without those that a range tombstone hides.
 //!
-//! A sequence number decides which version is the newest, whatever level a table was on. A version is *older* if a newer one of its key may have
-//! been in the lost part of a table ([`LostKeys::may_hide`]). When the merge comes to a key, all losses that concern it are known.
+//! The sequence number decides which version is the newest, whatever level its table was on. A version counts as *older* if the lost part of a table
+//! may have contained a newer one of its key ([`LostKeys::may_hide`]). When the merge reaches a key, all losses that may affect the key are known.
 
 use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex};
@@ -26,23 +26,23 @@ impl_entry_iter!(SalvageSource { Table, Logs });
 /// The merge: yields keys with their kinds and stored values.
 pub(super) struct Salvaged {
     merged: MergeIter<SalvageSource>,
-    /// The range tombstones of everything merged.
+    /// The range tombstones of all sources.
     ranges: RangeTombstones,
     lost: Lost,
-    /// The losses that concern keys from the current one on.
+    /// The losses that may affect keys from the current one on.
     active: Vec<LostKeys>,
-    /// Keys are counted in it as the merge comes to them.
+    /// The report, in which keys are counted as the merge reaches them.
     report: Arc<Mutex<SalvageReport>>,
     bounds: OwnedBounds,
-    /// The instant by which entries have expired.
+    /// The instant at which expiry is judged.
     instant: Millis,
     key: Vec<u8>,
     is_started: bool,
 }
 
 impl Salvaged {
-    /// Merges the keys of `sources`, which add to `lost`, within `bounds` and as of `instant`. `ranges` are the range tombstones of all of them; `report` has the
-    /// findings so far.
+    /// Merges the keys of `sources` within `bounds` and as of `instant`; the sources add their losses to `lost`. `ranges` are the range tombstones of
+    /// all sources; `report` has the results so far.
     pub(super) fn new(
         (sources, ranges): (Vec<SalvageSource>, RangeTombstones),
         lost: Lost,
@@ -62,12 +62,12 @@ impl Salvaged {
         }
     }
 
-    /// The parts that were read and those that could not be, as far as the merge has come.
+    /// The parts that were read and those that could not be read, up to the current key.
     pub(super) fn report(&self) -> Arc<Mutex<SalvageReport>> {
         Arc::clone(&self.report)
     }
 
-    /// Goes to the next entry to yield.
+    /// Moves to the next entry to yield.
     fn advance(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.is_started, true) {
             self.merged.seek_to_first()?;

@@ -1,19 +1,19 @@
-//! Reads everything that can still be read in a damaged database, and makes a new one of it. LevelDB and RocksDB have `RepairDB` for that.
+//! Reads all readable entries of a damaged database, and writes them to a new one. LevelDB and RocksDB have `RepairDB` for this purpose.
 //!
-//! An open is all or nothing, and a damaged table answers no read of a damaged block. Salvage continues: around damaged blocks and indexes
-//! (`table.rs`), past damaged frames (`logs.rs`), and with the readable part of a manifest or without one (`manifest.rs`). All
-//! versions that are found go through one merge (`merge.rs`) in which the newest sequence number wins.
+//! An open either succeeds as a whole or fails, and a read that needs a damaged block returns an error. Salvage continues: it skips damaged blocks
+//! and indexes (`table.rs`) and damaged frames (`logs.rs`), and uses the readable part of a manifest or no manifest at all (`manifest.rs`). All
+//! versions that are found go through one merge (`merge.rs`), which keeps the one with the largest sequence number.
 //!
 //! Files that were set aside:
 //! * A quarantined table is read like any other, also after it was dropped, as long as its file exists. This cannot bring back an older value or a
-//!   removed key. Sequence numbers decide between values. Every tombstone that may hide a version in such a table still exists, whether of a
-//!   key or of a range: as long as a version names the table, quarantined or dropped, compactions keep the tombstones of its key range
-//!   (`Version::set_aside`). A version forgets a dropped table only when its file is gone.
-//! * Other tables that were set aside are not read. Some of those beside a torn manifest may be obsolete, and their tombstones gone. Their writes
-//!   are in other tables or in logs.
-//! * Logs and ends of logs are not read: the sequence numbers of their batches have been assigned again.
+//!   removed key. Sequence numbers decide which value is newest. Every tombstone, of a key or of a range, that may hide a version in such a table
+//!   still exists: as long as a version refers to the table, quarantined or dropped, compactions keep the tombstones of its key range
+//!   (`Version::set_aside`). A version stops referring to a dropped table only when its file is removed.
+//! * Other tables that were set aside are not read. Some of those that were set aside with a torn manifest may be obsolete, and their tombstones
+//!   dropped. The entries of these tables are in other tables or in logs.
+//! * Logs and ends of logs that were set aside are not read: the sequence numbers of their batches have been assigned again.
 //!
-//! Salvage takes the lock as a reader does, and changes nothing in the database. It makes the new database as a checkpoint does, under another name
+//! Salvage takes the lock like a reader, and changes nothing in the database. It creates the new database like a checkpoint, under another name
 //! (`new_directory.rs`).
 
 mod keyspaces;
@@ -54,7 +54,7 @@ use crate::types::{
 };
 use crate::wal;
 
-/// A damaged database whose readable part can be read. Made by [`Builder::salvage`](crate::Builder::salvage).
+/// A damaged database, opened for salvage. Made by [`Builder::salvage`](crate::Builder::salvage).
 ///
 /// ```
 /// # fn main() -> mini_engine::Result<()> {
@@ -80,7 +80,7 @@ pub struct Salvage {
     options: Options,
     manifest: SalvagedManifest,
     files: Vec<FileKind>,
-    /// Files that were put aside, and what they were.
+    /// Files that were set aside, with their original kinds.
     aside: Vec<(PathBuf, FileKind)>,
     leaves_older_out: bool,
     /// The keyspace that is read.
@@ -109,8 +109,8 @@ impl Salvage {
         Ok(Salvage { fs, dir, options, manifest, files, aside, leaves_older_out: false, prefix, _lock: lock })
     }
 
-    /// Leaves out keys whose remaining version may be older than a lost one. By default they are kept: the lost part of a table may be small, and
-    /// the keys around it many.
+    /// Leaves out keys of which a lost version may be newer than the remaining one. By default such keys are kept: the lost part of a table may be
+    /// small, and the keys in its range many.
     pub fn leave_older_out(mut self, leave: bool) -> Salvage {
         self.leaves_older_out = leave;
         self
@@ -123,17 +123,17 @@ impl Salvage {
         names
     }
 
-    /// Reads the keyspace `name` instead of the default one, for [`Salvage::range`] and [`Salvage::prefix`]. [`Salvage::write_to`] writes all.
+    /// Selects keyspace `name` instead of the default, for [`Salvage::range`] and [`Salvage::prefix`]. [`Salvage::write_to`] writes all keyspaces.
     ///
     /// # Errors
-    /// [`Error::NoKeyspace`] if no keyspace is known by that name.
+    /// [`Error::NoKeyspace`] if no known keyspace has that name.
     pub fn keyspace(mut self, name: &str) -> Result<Salvage> {
         let found = self.manifest.keyspaces.named().find(|meta| *meta.name == *name);
         self.prefix = KeyPrefix::of(found.ok_or_else(|| Error::NoKeyspace { name: name.to_owned() })?.id);
         Ok(self)
     }
 
-    /// Reads all entries whose keys lie in `bounds`, in the order of their keys.
+    /// Reads all entries whose keys lie in `bounds`, in key order.
     ///
     /// # Errors
     /// [`Error::UnsupportedVersion`] and [`Error::Unsupported`] of files of a newer version; [`Error::Full`] if the logs do not fit
@@ -154,12 +154,11 @@ impl Salvage {
         Ok(SalvagedEntries { entries: self.read(self.prefix.bounds(bounds))?, source: self })
     }
 
-    /// Writes everything that can be read to a new database in `dir`, which must not exist. It is durable when this returns; after an error there
-    /// is no database. Until then it has [another name](crate::incomplete_directory), as a checkpoint has.
+    /// Writes all readable entries to a new database in `dir`, which must not exist. The new database is durable when this returns; after an error
+    /// there is no database. Until then the directory has [another name](crate::incomplete_directory), like that of a checkpoint.
     ///
     /// # Errors
-    /// The same as for [`Salvage::range`]; [`Error::InvalidArgument`] if something has that name already, or if it lies within the damaged
-    /// database; [`Error::Io`].
+    /// The same as for [`Salvage::range`]; [`Error::InvalidArgument`] if `dir` exists already, or lies within the damaged database; [`Error::Io`].
     pub fn write_to(self, dir: impl AsRef<Path>) -> Result<SalvageReport> {
         let dir = absolute(dir.as_ref())?;
         if dir.starts_with(&self.dir) {
@@ -175,7 +174,7 @@ impl Salvage {
         Ok(report)
     }
 
-    /// The merge of all sources.
+    /// The merge of all tables and logs.
     fn read(&self, bounds: OwnedBounds) -> Result<Salvaged> {
         let mut report = SalvageReport {
             directory: self.dir.clone(),
@@ -210,7 +209,7 @@ impl Salvage {
         Ok(Salvaged::new((sources, ranges), lost, (bounds, instant), report))
     }
 
-    /// The tables to read, with the manifest's metadata of each.
+    /// The tables to read, each with its metadata from the manifest.
     fn tables(&self, report: &mut SalvageReport) -> BTreeMap<u64, (PathBuf, Option<TableMeta>)> {
         let manifest = &self.manifest;
         let mut tables: BTreeMap<u64, (PathBuf, Option<TableMeta>)> = BTreeMap::new();
@@ -220,7 +219,7 @@ impl Salvage {
             let is_aside = is_quarantined && !self.files.contains(&FileKind::Table(number));
             let path = self.dir.join(if is_aside { name + ASIDE } else { name });
             if is_aside && manifest.dropped.contains(&number) && !self.files.contains(&FileKind::Aside(number)) {
-                // Its loss was accepted, and its file is gone.
+                // The table was dropped, and its file is removed.
                 continue;
             }
             tables.insert(number, (path, Some(meta.clone())));
@@ -293,25 +292,25 @@ fn all_lost(file: PathBuf, meta: Option<TableMeta>, cause: Error) -> LostKeys {
     }
 }
 
-/// The entries of a damaged database that can be read, in the order of their keys. Made by [`Salvage::range`].
+/// The readable entries of a damaged database, in key order. Made by [`Salvage::range`].
 pub struct SalvagedEntries {
     entries: Salvaged,
-    /// Keeps the lock.
+    /// Holds the lock.
     source: Salvage,
 }
 
 impl SalvagedEntries {
-    /// The parts that were read so far, and those that could not be.
+    /// The parts that were read so far, and those that could not be read.
     pub fn report(&self) -> SalvageReport {
         lock(&self.entries.report()).clone()
     }
 
-    /// Like `next`, with the time from which on the key is absent, if there is one.
+    /// Like `next`, with the time at which the entry expires, if it does.
     pub fn next_with_expiry(&mut self) -> Option<Result<(Slice, Slice, Option<SystemTime>)>> {
         let entry = self.entries.next()?;
         Some(entry.map(|(key, kind, stored)| {
             let key = Slice::from(self.source.prefix.strip(&key));
-            // It has not expired: it would not be yielded.
+            // The entry has not expired, or it would not be yielded.
             let (value, at) = shown_slice(kind, stored, || 0).unwrap_or_default();
             (key, value, at.map(system_time))
         }))

@@ -9,7 +9,7 @@ use super::lost::LostKeys;
 use crate::error::Error;
 use crate::types::{SeqNo, counted};
 
-/// The parts of a damaged database that were read, those that were not, and the facts that cannot be known.
+/// The parts of a damaged database that were read, those that were not, and the facts that remain unknown.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 #[non_exhaustive]
@@ -28,35 +28,35 @@ pub struct SalvageReport {
     pub batches_behind_damage: u64,
     /// Keys that have a value.
     pub keys: u64,
-    /// Keys whose newest version may be lost, because it would be in lost bytes of a table. The remaining version is older. They are counted among
-    /// `keys`, unless they were left out.
+    /// Keys whose newest version may be lost, because lost bytes of a table may have contained it. The remaining version of such a key is an older
+    /// one. These keys are also counted in `keys`, unless they were left out.
     pub older_keys: u64,
     /// Whether such keys were left out.
     pub older_keys_left_out: bool,
-    /// Damage to files as a whole, to manifests and to the headers of logs.
+    /// Damage to whole files, to manifests and to the headers of logs.
     pub damage: Vec<Error>,
-    /// Keys of tables that could not be read.
+    /// Key ranges of tables that could not be read.
     pub lost_keys: Vec<LostKeys>,
-    /// Writes of logs that could not be read.
+    /// Batches of logs that could not be read.
     pub lost_writes: Vec<LostWrites>,
     /// Files that were not read.
     pub left_out: Vec<LeftOut>,
-    /// The names that were made for keyspaces of the new database, because their own are lost.
+    /// The new names of keyspaces whose own names are lost.
     pub renamed_keyspaces: Vec<String>,
 }
 
-/// Writes that are missing in a log. Their keys are unknown: those keys have older values, or none.
+/// Writes that are missing in a log. Their keys are unknown: in the new database they have older values, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostWrites {
     /// The log's file.
     pub log: PathBuf,
-    /// The bytes that are no whole batch; an empty range if the file ends before them, or if it is missing or does not open. If the device cannot
-    /// read the file to its end, all bytes behind the last batch that was read.
+    /// The bytes that are not a whole batch; an empty range if the file ends before them, or if it is missing or cannot be opened. If the device
+    /// cannot read the file to its end, these are all bytes after the last batch that was read.
     pub bytes: Range<u64>,
-    /// The sequence numbers of the writes, where both sides of them are known.
+    /// The sequence numbers of the writes, if those before and after them are known.
     pub seqnos: Option<Range<SeqNo>>,
-    /// Whether a crash may have left these bytes, so that the writes were never complete.
+    /// Whether a crash may have left these bytes; then the writes were never complete.
     pub may_be_torn: bool,
 }
 
@@ -66,9 +66,9 @@ pub struct LostWrites {
 pub struct LeftOut {
     /// The file.
     pub file: PathBuf,
-    /// The reason.
+    /// The reason for leaving the file out.
     pub why: &'static str,
-    /// Whether it holds whole batches that may be nowhere else.
+    /// Whether the file contains whole batches that may exist nowhere else.
     pub holds_batches: bool,
 }
 
@@ -77,7 +77,7 @@ impl SalvageReport {
         self.left_out.push(LeftOut { file, why, holds_batches });
     }
 
-    /// Adds what was found about keyspaces when all keys were read.
+    /// Adds the results about keyspaces after all keys were read.
     pub(super) fn add_keyspaces(&mut self, keyspaces: &FoundKeyspaces<'_>) {
         self.renamed_keyspaces = keyspaces.made_names();
         let FoundKeyspaces { dropped, strays, .. } = *keyspaces;
@@ -88,13 +88,13 @@ impl SalvageReport {
         }
     }
 
-    /// Whether the whole contents of the database were read, as far as its files show.
+    /// Whether the whole contents of the database were read, as far as its files can show.
     pub fn is_complete(&self) -> bool {
         let is_left_out = self.left_out.iter().any(|left| left.holds_batches);
         self.manifest.is_some() && self.lost_keys.is_empty() && self.lost_writes.is_empty() && !is_left_out
     }
 
-    /// The facts that cannot be known after this damage, one sentence each.
+    /// The facts that remain unknown after this damage, one sentence each.
     pub fn unknown(&self) -> Vec<String> {
         let mut unknown = Vec::new();
         if self.manifest.is_none() {
@@ -132,7 +132,7 @@ impl SalvageReport {
     }
 }
 
-/// A line for each finding.
+/// Displays one line for each finding.
 impl fmt::Display for SalvageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

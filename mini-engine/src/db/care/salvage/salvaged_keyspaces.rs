@@ -11,7 +11,7 @@ pub(crate) struct SalvagedKeyspaces {
     named: BTreeMap<KeyspaceId, KeyspaceMeta>,
     dropped: BTreeSet<KeyspaceId>,
     last: Option<KeyspaceId>,
-    /// Whether no edit is missing.
+    /// Whether no edit of keyspaces is missing.
     pub(super) are_complete: bool,
 }
 
@@ -21,7 +21,7 @@ impl SalvagedKeyspaces {
         self.named.values()
     }
 
-    /// Whether the name is known. The default keyspace has none.
+    /// Whether the name of the keyspace is known. The default keyspace has no name.
     pub(crate) fn is_named(&self, id: KeyspaceId) -> bool {
         id == DEFAULT_KEYSPACE || self.named.contains_key(&id)
     }
@@ -30,19 +30,19 @@ impl SalvagedKeyspaces {
         self.dropped.contains(&id) || self.are_complete && !self.is_named(id)
     }
 
-    /// The greatest known number that was given.
+    /// The greatest known number that was assigned.
     pub(crate) fn last(&self) -> Option<KeyspaceId> {
         self.last
     }
 
-    /// Takes an edit, of which earlier ones may be missing.
+    /// Applies an edit; earlier edits may be missing.
     pub(super) fn take(&mut self, edit: KeyspaceEdit) {
         for id in edit.dropped {
             self.named.remove(&id);
             self.dropped.insert(id);
         }
         for meta in edit.set {
-            // The older one was dropped by a missing edit.
+            // A missing edit has dropped the older keyspace of that name.
             self.named.retain(|_, named| named.name != meta.name);
             self.last = self.last.max(Some(meta.id));
             self.named.insert(meta.id, meta);

@@ -1,8 +1,8 @@
-//! Reads a table around damage: every entry that can still be read, in order, and the key ranges of the others.
+//! Reads a table and skips damage: it yields every readable entry, in order, and reports the key ranges of the others.
 //!
-//! [`SalvageIter`] goes forward only. It holds one data block and one partition, and opens the file for each read. It adds the parts that it could
-//! not read to [`Lost`], at the latest when it moves to the first entry after them. So when a merge of such iterators comes to a key, all losses
-//! that concern it are known.
+//! [`SalvageIter`] goes forward only. It holds one data block and one partition, and opens the file for each read. It adds each part that it could
+//! not read to [`Lost`], at the latest when it moves to the first entry after that part. So when a merge of such iterators reaches a key, all losses
+//! that may affect the key are known.
 
 use std::ops::{Bound, Range};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ impl Lost {
         lock(&self.0).push(keys);
     }
 
-    /// Takes the parts that were added since the last call.
+    /// Returns and removes the parts that were added since the last call.
     pub(crate) fn take(&self) -> Vec<LostKeys> {
         std::mem::take(&mut *lock(&self.0))
     }
@@ -34,13 +34,13 @@ impl Lost {
 /// The entries of a table that can be read.
 pub(crate) struct SalvageIter {
     walk: Walk,
-    /// The metadata of the table from a manifest, or else from the file.
+    /// The metadata of the table from a manifest, or otherwise from the file.
     meta: Option<TableMeta>,
     lost: Lost,
-    /// The part that could not be read since the last entry. Unbounded until the next key is known, unless a fence gives its end.
+    /// The unreadable part since the last entry. Its upper bound is open until the next key is known, unless a fence pointer gives it.
     gap: Option<LostKeys>,
     cursor: Option<Cursor>,
-    /// Bytes of the file that the cursor's block takes.
+    /// The bytes of the file that hold the cursor's block.
     at: Range<u64>,
     /// The last entry that was read.
     last: Option<(Vec<u8>, SeqNo)>,
@@ -80,13 +80,13 @@ impl SalvageIter {
         })
     }
 
-    /// The range tombstones from the bound on. If they cannot be read, their effect is lost, and older versions of the covered keys may return.
+    /// The range tombstones from the lower bound of a narrowed table on. If they cannot be read, older versions of the covered keys may return.
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
         if let Some(ranges) = &self.walk.range_tombstones {
             let bound = self.meta.as_ref().filter(|meta| meta.narrowed).map(|meta| meta.smallest.clone());
             return ranges.within(&bound.unwrap_or_default(), &Slice::default());
         }
-        // A readable footer shows that there are some. Without one, only a manifest does.
+        // A readable footer shows whether the table has range tombstones. Without a footer, only a manifest does.
         if let Some(meta) = self.meta.as_ref().filter(|meta| meta.range_tombstones > 0 || self.walk.meta.is_some()) {
             let what = "range tombstones: expected a block that can be read, found none";
             let cause = Error::corruption(self.walk.path(), 0, what);
@@ -97,7 +97,7 @@ impl SalvageIter {
         RangeTombstones::default()
     }
 
-    /// Goes to the next entry from the bound on, or becomes invalid.
+    /// Moves to the next entry at or above the bound, or becomes invalid.
     fn advance(&mut self) -> Result<()> {
         loop {
             while self.step() {
@@ -109,7 +109,7 @@ impl SalvageIter {
             match self.walk.next()? {
                 Some(Part::Block { block, bytes, .. }) => self.enter(block, bytes),
                 Some(Part::Lost { bytes, fence, cause }) => self.lose(bytes, fence.map(|(key, _)| key), cause),
-                // The data blocks behind it are found, or lost.
+                // The data blocks that follow are yielded later, or reported as damage.
                 Some(Part::Damage(_) | Part::Partition(..)) => {}
                 None => {
                     self.end();
@@ -127,7 +127,7 @@ impl SalvageIter {
         }
     }
 
-    /// Moves to the next entry of the block; false at its end, and at an entry that is out of order, after which nothing is trusted.
+    /// Moves to the next entry of the block; false at its end, and at an entry that is out of order: the rest of that block is ignored.
     fn step(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else { return false };
         let moved = if cursor.valid() { cursor.next() } else { cursor.seek_to_first() };
@@ -157,7 +157,7 @@ impl SalvageIter {
         false
     }
 
-    /// Whether the entry is not below the bound of a narrowed table.
+    /// Whether the entry is at or above the bound of a narrowed table.
     fn counts(&self) -> bool {
         let below = |meta: &TableMeta| meta.narrowed && *self.key() < *meta.smallest;
         !self.meta.as_ref().is_some_and(below)
@@ -178,13 +178,13 @@ impl SalvageIter {
         }
     }
 
-    /// Reports the gap, if there is one. It ends at `end` unless a fence gives a better bound.
+    /// Reports the gap, if there is one. The gap ends at `end` unless a fence pointer gives a closer bound.
     fn close_gap(&mut self, end: impl FnOnce(&Self) -> Option<Slice>) {
         let Some(mut gap) = self.gap.take() else { return };
         if gap.to == Bound::Unbounded {
             gap.to = end(self).map_or(Bound::Unbounded, Bound::Included);
         }
-        // Entries below the bound of a narrowed table were compacted into others.
+        // Entries below the bound of a narrowed table were compacted into other tables.
         if !self.meta.as_ref().is_some_and(|meta| gap.ends_before(&meta.smallest)) {
             self.lost.add(gap);
         }
@@ -192,7 +192,7 @@ impl SalvageIter {
 
     fn end(&mut self) {
         self.cursor = None;
-        // A table whose entries were all read has lost nothing.
+        // If all entries of a table were read, it has lost nothing.
         let is_whole = self.meta.as_ref().is_some_and(|meta| meta.entries == self.entries);
         if is_whole {
             self.gap = None;
@@ -212,7 +212,7 @@ impl EntryIter for SalvageIter {
         self.repeats
     }
 
-    /// Goes to the first entry; once.
+    /// Moves to the first entry; may be called once.
     fn seek_to_first(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_started, true) { forward_only() } else { self.advance() }
     }
@@ -238,7 +238,7 @@ impl EntryIter for SalvageIter {
     }
 }
 
-/// The error of every move other than to the next entry.
+/// The error of every move other than that to the next entry.
 fn forward_only() -> Result<()> {
     Err(Error::InvalidArgument("what is salvaged is read forward only".into()))
 }

@@ -1,4 +1,4 @@
-//! Writes what was salvaged to a new database: one run of tables on the lowest level.
+//! Writes the salvaged entries to a new database: one run of tables on the lowest level.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
 use crate::types::{Kind, SeqNo, Slice, millis};
 
-/// Makes `dir` a database of those of `entries` that `keyspaces` keeps.
+/// Turns `dir` into a database of the `entries` that `keyspaces` keeps.
 pub(super) fn write(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
@@ -31,7 +31,7 @@ pub(super) fn write(
         let is_kept = |entry: &Result<(Slice, Kind, Slice)>| !matches!(entry, Ok((key, ..)) if !keyspaces.keep(key));
         let written = store.write_new(entries.filter(is_kept), 1, spec)?;
         let last_seqno = written.tables.len() as SeqNo;
-        // The clock of the new database runs if it has entries that expire.
+        // The clock of the new database runs if the database has entries that expire.
         let has_expiring = written.tables.iter().any(|table| table.meta().expiring.count() > 0);
         let clock = if has_expiring { millis(store.options.time_source.now()).max(1) } else { 0 };
         let inconsistent = |what| Error::corruption(&dir.join(CURRENT), 0, what);
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_database_whose_sequence_numbers_are_used_up_is_repaired_and_takes_writes_again() {
-        // Catches numbers that go on where the damaged database has none left.
+        // Catches sequence numbers that continue those of a damaged database that has none left.
         let fs: Arc<dyn FileSystem> = Arc::new(MemFs::default());
         let (full, new) = (Path::new("/full"), Path::new("/new"));
         let numbers = Arc::new(FileNumbers::starting_at(1));
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_read_error_ends_it_before_a_table_is_synced() {
-        // Catches a table that is finished and synced only to be removed.
+        // Catches a table that is finished and synced although it is going to be removed.
         let fs = FaultFs::new(Arc::new(MemFs::default()));
         fs.set(|event| {
             assert!(event.op != Op::Sync, "{event:?}");

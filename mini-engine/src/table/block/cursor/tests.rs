@@ -11,7 +11,7 @@ use crate::iter::model::{Entry, Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
 use crate::types::{MAX_SEQNO, MAX_STORED_KEY_LEN};
 
-/// The block with these contents without heads, and with the heads that it has in the cache, if any.
+/// The block with these contents, once without heads, and once with the heads that it has in the cache, if any.
 fn blocks_of(contents: &[u8]) -> Vec<Block> {
     let block = Block::from_contents(contents);
     let headed = Block::from_contents(contents);
@@ -34,7 +34,7 @@ fn apply(cursor: &mut Cursor, step: &Move) -> Decoded {
 }
 
 fn contents_of(model: &SortedVec) -> Vec<u8> {
-    // As if an entry that expires had come before.
+    // As if an entry that expires had been added before.
     let all_have_values = model.entries().iter().any(|entry| entry.kind == Kind::Expiring);
     let mut builder = BlockBuilder { all_have_values, ..BlockBuilder::default() };
     for entry in model.entries() {
@@ -52,7 +52,7 @@ fn contents_of(model: &SortedVec) -> Vec<u8> {
 proptest! {
     #[test]
     fn a_block_holds_its_entries_in_both_directions(all in entries(80), moves in moves()) {
-        // Catches a prefix taken from the wrong key, and restarts that a search or a step back misses.
+        // Catches a prefix taken from the wrong key, and restarts that a search or a backward step misses.
         prop_assume!(!all.is_empty());
         for block in blocks_of(&contents_of(&SortedVec::new(all.clone()))) {
             let mut model = SortedVec::new(all.clone());
@@ -78,7 +78,7 @@ proptest! {
     fn a_lookup_finds_what_a_cursor_finds(
         all in entries(80), others in prop::collection::vec(keys(), 0..20), seqnos in prop::collection::vec(0u64..52, 1..5),
     ) {
-        // Catches a shortcut over shared prefixes that steps over the key, or takes another for it.
+        // Catches a shortcut over shared prefixes that passes the key, or confuses it with another.
         prop_assume!(!all.is_empty());
         let model = SortedVec::new(all);
         let contents = contents_of(&model);
@@ -103,7 +103,7 @@ proptest! {
         keys in prop::collection::btree_map((0usize..200, prop::collection::vec(0u8..3, 0..40)), (any::<bool>(), 0usize..40), 1..80),
         at in any::<prop::sample::Index>(), is_forward in any::<bool>(),
     ) {
-        // Catches keys that are cut off or get the bytes of their neighbours, which are copied in chunks of 16 bytes, and values of other entries.
+        // Catches keys, which are copied in chunks of 16 bytes, that are cut off or get bytes of their neighbours, and values of other entries.
         let entry = |((prefix, tail), (is_value, value_len)): ((usize, Vec<u8>), (bool, usize))| Entry {
             key: [vec![1; prefix], tail].concat(),
             seqno: 7,
@@ -139,7 +139,7 @@ proptest! {
         all in entries(40), at in any::<prop::sample::Index>(), byte in any::<u8>(), moves in moves(),
         random in prop::collection::vec(any::<u8>(), 0..300),
     ) {
-        // Catches lengths and restarts trusted without a check: a block may be wrong although its checksum matched, and yet mostly plausible.
+        // Catches lengths and restarts that are used without a check: a block may be false although its checksum matched, and yet mostly plausible.
         prop_assume!(!all.is_empty());
         let mut damaged = contents_of(&SortedVec::new(all));
         let at = at.index(damaged.len());
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// Looks up the targets of the moves; results lie within the block.
+/// Looks up the targets of the moves; results must lie within the block.
 fn look_up(block: &Block, moves: &[Move]) -> Result<(), TestCaseError> {
     let contents = block.contents();
     for step in moves {
@@ -167,7 +167,7 @@ fn look_up(block: &Block, moves: &[Move]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Makes the moves, then walks to both ends: there are no more steps than bytes, and no key or value beyond the block.
+/// Makes the moves, then walks to both ends: there must be no more steps than bytes, and no key or value outside the block.
 fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseError> {
     for step in moves {
         // After an error the cursor may be anywhere, but still within the block.
@@ -218,7 +218,7 @@ fn forged(entries: &[&[u8]]) -> Cursor {
 
 #[test]
 fn an_entry_that_lies_is_an_error() {
-    // Catches a key shorter than its entry says, and a seqno or length past its limit, which later arithmetic trusts.
+    // Catches a key that is shorter than its entry claims, and a seqno or length past its limit, which later arithmetic would use unchecked.
     let tag = |seqno: SeqNo| {
         let mut out = Vec::new();
         codec::put_varint(&mut out, seqno << 1);
@@ -256,7 +256,7 @@ fn an_entry_that_lies_is_an_error() {
 
 #[test]
 fn a_block_without_entries_that_expire_has_no_bytes_for_them() {
-    // Catches tombstones that take a byte more, and an entry that expires in a block whose readers take it for a tombstone.
+    // Catches tombstones that need one byte more, and an entry that expires in a block whose readers would read it as a tombstone.
     let mut builder = BlockBuilder::default();
     builder.add(b"a", 3, Kind::Tombstone, b"");
     assert!(!builder.takes(Kind::Expiring) && builder.takes(Kind::Value));
@@ -271,7 +271,7 @@ fn a_block_without_entries_that_expire_has_no_bytes_for_them() {
 
 #[test]
 fn a_restart_stands_at_every_sixteenth_entry() {
-    // Catches an interval other than the documented one: blocks would grow, or searches slow down.
+    // Catches an interval other than the documented one: blocks would grow, or searches would slow down.
     for (entries, restarts) in [(1, 1), (16, 1), (17, 2), (48, 3), (49, 4)] {
         let mut builder = BlockBuilder::default();
         (0..entries).for_each(|i: u8| builder.add(&[i], 1, Kind::Tombstone, b""));
