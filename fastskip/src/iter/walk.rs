@@ -206,7 +206,7 @@ impl Walk {
         self.settle_back(table, at, newest::<T>(at), Place::Taken)
     }
 
-    /// A step that is already complete: it does not lead away from a node that the last step returned.
+    /// Takes a step from any place except [`Place::Taken`]: to the first or last node, or to the node that a search has found.
     #[inline(never)]
     fn begin<'a, T: Source>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
         let item = match (self.place, towards) {

@@ -128,7 +128,7 @@ impl KeyPrefix {
         if self.is_plain(stored) { 0 } else { self.len.into() }
     }
 
-    /// The bounds of the stored keys of this keyspace whose user's keys are within `bounds`.
+    /// Turns `bounds` of the user's keys into bounds of the keys that this keyspace stores.
     pub(crate) fn bounds(&self, bounds: &impl KeyBounds) -> OwnedBounds {
         let stored = |key: &[u8]| self.with_stored(key, |stored| Slice::from(stored));
         let start = match bounds.start() {
@@ -219,7 +219,8 @@ mod tests {
     }
 
     fn any_id() -> impl Strategy<Value = KeyspaceId> {
-        prop_oneof![3 => 0..4u32, 1 => 0xf6..0x102u32, 1 => 0xfffe..0x1_0002u32, 1 => 0xff_fffe..0x100_0002u32, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+        prop_oneof![3 => 0..4u32, 1 => 0xf6..0x102u32, 1 => 0xfffe..0x1_0002u32, 1 => 0xff_fffe..0x100_0002u32, 1 => any::<u32>(), 1 =>
+        Just(u32::MAX)]
     }
 
     fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {

@@ -190,7 +190,7 @@ fn no_thread_but_one_is_given_a_signal() {
 
 #[test]
 fn skip_means_lines_that_are_there_and_stored() {
-    // Catches an accepted `--skip` of a longer input, and a continued import that is refused because only bad lines are left.
+    // Catches a `--skip` of more lines than the input has that is accepted, and a continued import that is refused because only bad lines are left.
     let room = Room::new();
     let import = |skip| room.import(&format!("- --skip {skip}"), b"a\t1\nb\t2\nno record\n");
     check_says(&import(4).refused(2), "the input has 3 lines");

@@ -10,8 +10,8 @@
 //!    free space only at its end, so the reserve is not taken back before that.
 //! R4 The database is *tight* until the reserve has its required size again. Insertions are rejected. Batches of removals of at most [`MAX_REMOVAL`]
 //!    bytes are accepted. They are flushed at every [`REMOVALS`] bytes, even if level 0 is full, and within a second. Logs get no space in advance
-//!    and no spare file is kept. One compaction runs at a time, in pieces of one table; all that removals make useful are due, and level 0 goes down
-//!    from its oldest table. So an endless series of removals becomes compactions that take no more space than R1 includes and free more.
+//!    and no spare file is kept. Compactions run one at a time, in pieces of one table. Each that removals make useful is due, and level 0 moves
+//!    down, oldest table first. So an endless series of removals becomes compactions that take no more space than R1 includes and free more.
 //! R5 *The way back.* The thread of the logs tries to take the reserve when a write needs it, after each edit, and at least every second, so that it
 //!    also notices space that other programs free. If the space does not suffice, it takes none of it.
 //! R6 *Crashes.* Nothing depends on the file's contents, so it is not synced: a part that a power failure removes is free space. An open takes the

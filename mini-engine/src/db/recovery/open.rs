@@ -18,8 +18,9 @@
 //!
 //! If there is not enough space for these steps, the open starts again without the reserve (`core/reserve.rs`), with the lock held. If the space
 //! still does not suffice, because a crash has left files while the database was tight, the open starts once more and first removes the files that
-//! step 7 would remove last. It removes no table after a torn manifest, since that may be the only file with some of the data. Each attempt removes
-//! its own files; the files that it has set aside stay so, and are in the report. After step 7 the reserve gets its required size, if there is space.
+//! step 7 would remove last. After a torn manifest it removes no table, since a table that the manifest does not name may be the only one with some
+//! data. Each attempt removes its own files; the files that it has set aside stay so, and are in the report. After step 7 the reserve gets its
+//! required size, if there is space.
 //!
 //! No write is acknowledged before step 6 is done, so the new log has no contents before the manifest refers to it.
 //!

@@ -210,8 +210,8 @@ fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
 
 #[test]
 fn every_keyspace_takes_keys_of_the_same_length() {
-    // Catches a stored key beyond the limit of tables, which would make each flush fail, and a maximal key length that the prefix reduces, also in a
-    // transaction.
+    // Catches a stored key longer than a table allows, so that each flush fails, and a prefix that shortens the longest allowed key; also in
+    // transactions.
     let (dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
     let longest = [b'k'; MAX_KEY_LEN];

@@ -30,7 +30,7 @@ const DECLARED: &[(&str, May)] = &[
         let most = match &*request.name() {
             "TTL" => 120,
             "PTTL" => 120_000,
-            // Times that a request names exactly are later.
+            // Absolute times in requests lie beyond, and must be equal.
             "EXPIRETIME" if ours.int() < Some(4_000_000_000) => 120,
             "PEXPIRETIME" if ours.int() < Some(4_000_000_000_000) => 120_000,
             _ => return request.name() == "TIME" && ours.parts.len() == theirs.parts.len(),
