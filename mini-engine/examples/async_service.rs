@@ -30,8 +30,7 @@ impl Service {
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// A read may have to wait for the disk, so it runs on a blocking thread. A read of cached data takes about a microsecond, and would need no such
-    /// thread.
+    /// A read may have to wait for the disk, so it runs on a blocking thread. A read of cached data takes a microsecond, and needs none.
     async fn get(&self, key: String) -> Result<Option<Slice>> {
         let db = self.db.clone();
         tokio::task::spawn_blocking(move || db.get(key)).await.map_err(|_| Error::Closed)?
