@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
 use mini_engine_server::replicated::{
-    self, Access, Answer, Ask, MAX_REQUEST_BYTES, Reply, Request, ScanCursors, Write,
+    self, Access, Answer, Ask, MAX_REQUEST_BYTES, Reply, Request, ScanCursors, Write, encode_error,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -105,9 +105,11 @@ async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
     });
     let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
     let reply = |(slot, group)| match written.get_mut(&group) {
-        Some(Ok(replies)) => replies.next().unwrap_or_else(|| error("UNCERTAIN a reply of the group is missing")),
-        Some(Err(refused)) => error(&refused.text(slot)),
-        None => error(&Refused::NotLeader(None).text(slot)),
+        Some(Ok(replies)) => {
+            replies.next().unwrap_or_else(|| encode_error("UNCERTAIN a reply of the group is missing"))
+        }
+        Some(Err(refused)) => encode_error(&refused.text(slot)),
+        None => encode_error(&Refused::NotLeader(None).text(slot)),
     };
     order.into_iter().map(reply).collect()
 }
@@ -133,7 +135,7 @@ async fn read(
         };
         let reply = match group {
             Ok(group) => read_one(&group, cursors, &request, slot),
-            Err(refused) => error(&refused.text(slot)),
+            Err(refused) => encode_error(&refused.text(slot)),
         };
         bytes += reply.len();
         replies.push(reply);
@@ -155,14 +157,9 @@ fn read_one(group: &Group, cursors: &ScanCursors, request: &Request, slot: u16) 
     let outcome = if takes_long(request) { block_in_place(read) } else { read() };
     outcome.unwrap_or_else(|failed| match failed {
         // The group was removed from this node.
-        Error::Closed => error(&Refused::NotLeader(None).text(slot)),
-        failed => error(&format!("IOERR {failed}")),
+        Error::Closed => encode_error(&Refused::NotLeader(None).text(slot)),
+        failed => encode_error(&format!("IOERR {failed}")),
     })
-}
-
-/// The encoded reply for an error.
-fn error(text: &str) -> Vec<u8> {
-    format!("-{}\r\n", text.replace(['\r', '\n'], " ")).into_bytes()
 }
 
 /// Calls `run` with the group's database. If a snapshot replaces the database meanwhile, calls `run` again with the new one.

@@ -41,7 +41,7 @@
 //! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
 //! | `cluster_command` | the reply to CLUSTER |
-//! | `inbound`, `gossip`, `bridge` | the connections of other nodes; what they know of groups elsewhere; what clients ask for, and the replies |
+//! | `inbound`, `gossip`, `bridge` | the connections of other nodes; the places of groups on other nodes; clients' requests and the replies |
 //! | `node` | starts and stops all of it |
 //!
 //! # What waits for what

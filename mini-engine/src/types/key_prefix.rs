@@ -219,8 +219,7 @@ mod tests {
     }
 
     fn any_id() -> impl Strategy<Value = KeyspaceId> {
-        prop_oneof![3 => 0..4u32, 1 => 0xf6..0x102u32, 1 => 0xfffe..0x1_0002u32, 1 => 0xff_fffe..0x100_0002u32, 1 => any::<u32>(), 1 =>
-        Just(u32::MAX)]
+        prop_oneof![3 => 0..4u32, 1 => 0xf6..0x102u32, 1 => 0xfffe..0x1_0002u32, 1 => 0xff_fffe..0x100_0002u32, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }
 
     fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {

@@ -111,6 +111,11 @@ impl Command {
         !matches!(self.keys, Keys::Any) && self.name != "EVALSHA"
     }
 
+    /// The refusal of a request for this command in a place where the command is not carried out.
+    pub(crate) fn misplaced(&self) -> Refusal {
+        Refusal::new(format!("ERR {} is not carried out in this place", self.name))
+    }
+
     /// The keys that a request of this command names.
     ///
     /// # Errors

@@ -8,5 +8,5 @@ pub use ask::{Access, Answer, Ask, Groups};
 pub(crate) use ask::{Answered, Answers, Client};
 pub(crate) use proposal::{Changed, Kind, Transaction, Watched, decode_watched, encode_watched};
 pub use proposal::{Proposal, Replies, Write};
-pub use request::Request;
 pub(crate) use request::encode;
+pub use request::{Request, encode_error};

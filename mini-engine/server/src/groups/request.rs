@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
 
 use crate::protocol::output::Output;
-use crate::protocol::reply::{Reply, Version};
+use crate::protocol::reply::{Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
 /// The number of bytes of a command's name that the debug output shows.
@@ -53,6 +53,11 @@ pub(crate) fn encode(reply: &Reply, version: Version) -> Vec<u8> {
     reply.encode(version, &mut output);
     output.copy_into(&mut bytes);
     bytes
+}
+
+/// The encoded reply for an error, in either version of the protocol: a code in capitals, a space, and a sentence.
+pub fn encode_error(text: &str) -> Vec<u8> {
+    encode(&Refusal::new(text).into_reply(), Version::Resp2)
 }
 
 /// The output leaves out the arguments, which may be long and secret.

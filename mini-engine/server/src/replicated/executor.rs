@@ -142,10 +142,7 @@ fn command_of_proposal(args: Args<'_>) -> Result<&'static Command, Refusal> {
 }
 
 fn check(is_right: bool, command: &Command) -> Result<(), Refusal> {
-    match is_right {
-        true => Ok(()),
-        false => Err(Refusal::new(format!("ERR {} is not carried out in this place", command.name()))),
-    }
+    is_right.then_some(()).ok_or_else(|| command.misplaced())
 }
 
 /// Carries out a write, and returns the bytes of its reply.

@@ -47,33 +47,34 @@ impl Watches {
     }
 
     fn touch(&mut self, request: &Request) {
-        let args = request.args();
-        let Ok(command) = commands::find(args) else { return };
-        if self.keys.is_empty() || !command.writes() {
+        // Mostly nobody watches anything.
+        if self.keys.is_empty() {
             return;
         }
-        let Ok(named) = command.named(args) else { return };
-        if let Named::Keys(keys) = named {
-            return keys.into_iter().for_each(|key| set(self.keys.remove(key)));
+        let args = request.args();
+        let Some(command) = commands::find(args).ok().filter(|command| command.writes()) else { return };
+        match command.named(args) {
+            Ok(Named::Keys(keys)) => keys.into_iter().filter_map(|key| self.keys.remove(key)).for_each(set),
+            Ok(Named::Range(from, to)) => self.touch_all(|key| from <= key && (to.is_empty() || key < to)),
+            Ok(Named::Prefix(prefix)) => self.touch_all(|key| key.starts_with(prefix)),
+            Ok(Named::Any) => self.touch_all(|_| true),
+            // The group refuses such a request.
+            Err(_) => {}
         }
-        let is_touched = |key: &[u8]| match named {
-            Named::Range(from, to) => from <= key && (to.is_empty() || key < to),
-            Named::Prefix(prefix) => key.starts_with(prefix),
-            Named::Keys(_) | Named::Any => true,
-        };
+    }
+
+    fn touch_all(&mut self, is_touched: impl Fn(&[u8]) -> bool) {
         self.keys.retain(|key, watches| {
-            let is_left = !is_touched(key);
-            if !is_left {
-                set(Some(std::mem::take(watches)));
+            let is_touched = is_touched(key);
+            if is_touched {
+                set(std::mem::take(watches));
             }
-            is_left
+            !is_touched
         });
     }
 }
 
 /// Marks the watches of a key as changed.
-fn set(watches: Option<Vec<Weak<AtomicBool>>>) {
-    for watch in watches.into_iter().flatten().filter_map(|watch| watch.upgrade()) {
-        Changed(watch).set();
-    }
+fn set(watches: Vec<Weak<AtomicBool>>) {
+    watches.iter().filter_map(Weak::upgrade).for_each(|watch| Changed(watch).set());
 }

@@ -79,7 +79,7 @@ impl Grouped {
             && (pipeline.len() == 0 || parser.parts().is_some())
             && let Ok((slot, request)) = self.route(context, command, args)
         {
-            self.add(&mut ask, command, slot, request, context.shared);
+            ask = Some(self.add(ask, command, slot, request, context.shared));
             last = command.name();
             pipeline.take(parser, (input, end), len, command);
             end += len;
@@ -90,16 +90,21 @@ impl Grouped {
         ask
     }
 
-    fn add(&self, ask: &mut Option<Ask>, command: &Command, slot: u16, request: Request, shared: &Shared) {
-        let may_be_stale = self.may_be_stale;
-        let none = || match command.writes() {
+    /// Adds a request to those that are passed on together with it, if there are any.
+    fn add(&self, ask: Option<Ask>, command: &Command, slot: u16, request: Request, shared: &Shared) -> Ask {
+        let mut ask = ask.unwrap_or_else(|| match command.writes() {
             true => Ask::Writes(Vec::new()),
-            false => Ask::Reads { requests: Vec::new(), may_be_stale, cursors: shared.keys.cursors.clone() },
-        };
-        match ask.get_or_insert_with(none) {
+            false => Ask::Reads {
+                requests: Vec::new(),
+                may_be_stale: self.may_be_stale,
+                cursors: shared.keys.cursors.clone(),
+            },
+        });
+        match &mut ask {
             Ask::Writes(writes) => writes.push((slot, request.into())),
             Ask::Reads { requests, .. } => requests.push((slot, request)),
         }
+        ask
     }
 
     fn begin(&mut self, context: &mut Context<'_>, command: &'static str, len: usize) {
@@ -125,9 +130,7 @@ impl Grouped {
                     show(context, command, args);
                     return Ok(queued);
                 }
-                let mut ask = None;
-                self.add(&mut ask, command, slot, request, context.shared);
-                context.after = ask.map_or(After::Nothing, After::Ask);
+                context.after = After::Ask(self.add(None, command, slot, request, context.shared));
                 Ok(Reply::Nothing)
             }
             Scope::Node if is_queued && !command.runs_at_once() => {
@@ -281,7 +284,7 @@ impl Grouped {
         if replies.is_empty() {
             let writes = pipeline.all(input).any(|(command, _)| command.writes() || command.name() == "EXEC");
             let code = if writes { "UNCERTAIN" } else { "CLUSTERDOWN" };
-            replies.resize(pipeline.len(), format!("-{code} the reply of the group is missing\r\n").into_bytes());
+            replies.resize(pipeline.len(), groups::encode_error(&format!("{code} the reply of the group is missing")));
         }
         self.asked_bytes = 0;
         let done = replies.len().min(pipeline.len());

@@ -43,7 +43,7 @@ pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], outpu
         encode(&Reply::Error("this is no HTTP server".into()), output);
         return Step::Close;
     }
-    let mut context = Context { shared, client, after: After::Nothing };
+    let mut context = Context::new(shared, client);
     let outcome = run(&mut context, line);
     if let After::Hold(wait) = context.after {
         return Step::Held(wait);

@@ -102,7 +102,7 @@ impl Session {
         let limits = shared.limits_of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
             if shared.groups.is_some() {
-                let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+                let mut context = Context::new(shared, &mut self.client);
                 let requests = (&mut self.pipeline, &mut self.parser);
                 if let Some(ask) = self.grouped.gather(&mut context, requests, input, (limits, most)) {
                     return Step::Asked(ask);
@@ -152,7 +152,7 @@ impl Session {
             After::Nothing => Step::Done { len, requests: 1 },
             After::Later(job) => Step::Later(len, job),
             After::Ask(ask) => {
-                let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+                let mut context = Context::new(shared, &mut self.client);
                 self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), &input[..len]);
                 Step::Asked(ask)
             }
@@ -166,7 +166,7 @@ impl Session {
         (input, output): (&[u8], &mut Output),
         begun: Instant,
     ) -> Step {
-        let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+        let mut context = Context::new(shared, &mut self.client);
         let (done, len) = self.pipeline.carry_out(&mut context, &mut self.parser, (input, output));
         let requests = done.requests;
         context.shared.counters.commands += requests as u64;
@@ -190,7 +190,7 @@ impl Session {
         (input, output): (&[u8], &mut Output),
         replies: Answered,
     ) -> usize {
-        let mut context = Context { shared, client: &mut self.client, after: After::Nothing };
+        let mut context = Context::new(shared, &mut self.client);
         let requests = (&mut self.pipeline, &mut self.parser);
         self.grouped.answered(&mut context, requests, (input, output), replies)
     }
@@ -224,7 +224,7 @@ fn dispatch(
     args: Args<'_>,
     begun: Instant,
 ) -> (Reply, After) {
-    let mut context = Context { shared, client, after: After::Nothing };
+    let mut context = Context::new(shared, client);
     let reply = find(&mut context, args, begun).and_then(|command| match &context.client.transaction {
         _ if context.shared.groups.is_some() => grouped.dispatch(&mut context, command, args).map(Next::Reply),
         Some(_) if !command.runs_at_once() => {

@@ -1,7 +1,7 @@
 //! Runs a command.
 
 use crate::commands::Command;
-use crate::protocol::reply::{Outcome, Refusal};
+use crate::protocol::reply::Outcome;
 use crate::protocol::request::Args;
 use crate::state::context::{Context, KeyContext, Run};
 use crate::state::keyspace::Keyspace;
@@ -29,11 +29,7 @@ pub(crate) fn run_keys(
     command: &Command,
     args: Args<'_>,
 ) -> Outcome {
-    let Run::Keys(run) = command.run else { return Err(not_of_keys(command)) };
+    let Run::Keys(run) = command.run else { return Err(command.misplaced()) };
     let reply = run(context, keyspace, args)?;
     context.check_size(&reply).map(|()| reply)
-}
-
-fn not_of_keys(command: &Command) -> Refusal {
-    Refusal::new(format!("ERR {} is not carried out in this place", command.name()))
 }

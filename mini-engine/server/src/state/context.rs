@@ -87,7 +87,11 @@ pub(crate) struct Context<'a> {
     pub(crate) after: After,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    pub(crate) fn new(shared: &'a mut Shared, client: &'a mut Client) -> Self {
+        Self { shared, client, after: After::Nothing }
+    }
+
     /// The record of the client.
     pub(crate) fn record(&mut self) -> Option<&mut Record> {
         self.shared.clients.get_mut(self.client.id)
