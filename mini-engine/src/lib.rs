@@ -85,6 +85,7 @@ extern crate self as mini_engine;
 
 mod cache;
 mod codec;
+mod columns;
 mod compaction;
 mod db;
 #[cfg(test)]

@@ -119,12 +119,6 @@ impl<T> Hit<T> {
         self.cached().mark();
     }
 
-    /// Whether the block had been used before its most recent use. Also false if the hand has removed the earlier uses.
-    #[inline]
-    pub(crate) fn was_used(&self) -> bool {
-        self.cached().uses.load(Ordering::Relaxed) > 1
-    }
-
     #[inline]
     pub(crate) fn weight(&self) -> u64 {
         self.cached().weight

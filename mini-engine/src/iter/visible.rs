@@ -244,7 +244,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in forward direction; the inner iterator must be at the shown one.
     fn next_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted::new(self.shown_below, self.upper.as_ref().map(|upper| &**upper));
+        let wanted = Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper) };
         if self.shown_below > 0 && self.inner.fill(&mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Forward);
             return Ok(());
@@ -291,7 +291,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in backward direction; the inner iterator must be before the shown one.
     fn prev_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted::new(self.shown_below, self.lower.as_ref().map(|lower| &**lower));
+        let wanted = Wanted { below: self.shown_below, bound: self.lower.as_ref().map(|lower| &**lower) };
         if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Backward);
             return Ok(());

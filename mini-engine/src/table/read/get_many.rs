@@ -87,7 +87,7 @@ impl Table {
             rest = later;
             for &(at, _) in now {
                 let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { continue };
-                let place = self.look_up(handle, block.parts(), key, seqno)?;
+                let place = self.look_up(handle, block.contents(), key, seqno)?;
                 match place.and_then(|place| place.with_value(|value| block.slice(value))) {
                     Some((kind, _, value)) => asked = found(at, kind, value),
                     None => useless += 1,
@@ -126,7 +126,7 @@ impl<'a> WantedBlocks<'a> {
     /// The `nth` of the wanted blocks.
     pub(crate) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
-        if let Some(block) = self.table.block_to_search(self.root, self.partition, (at, handle))? {
+        if let Some(block) = self.table.block_in_memory(self.root, self.partition, (at, handle))? {
             return Ok(Some(block));
         }
         if self.ahead.get(handle).is_none() {

@@ -88,15 +88,10 @@ impl ReadAhead {
         (partition, at, handle): (&CachedPartition, usize, Handle),
     ) -> Result<Block> {
         self.follow(handle);
-        if self.cache == CacheUse::Fill {
-            // A scan that moves on to an adjacent block does not search the block, so no heads are needed.
-            let found = match self.streak {
-                0 => table.block_to_search(root, partition, (at, handle))?,
-                _ => table.block_in_memory(root, partition, (at, handle))?,
-            };
-            if let Some(block) = found {
-                return Ok(block);
-            }
+        if self.cache == CacheUse::Fill
+            && let Some(block) = table.block_in_memory(root, partition, (at, handle))?
+        {
+            return Ok(block);
         }
         if self.bytes.get(handle).is_none() && self.streak >= BLOCKS_BEFORE {
             self.read_span(table, root, handle);

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cache::CacheUse;
-use crate::cache::clock::{CacheSlot, Hit};
+use crate::cache::clock::CacheSlot;
 use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBlock, contents_of, is_raw, lookup};
+use crate::table::block::{Block, BlockLocation, Found, OwnBlock, contents_of, is_raw, lookup};
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, FileSlot, FoundPartition, OpenFile, Root, TableCache};
@@ -257,11 +257,6 @@ impl Table {
         &self.path
     }
 
-    /// A cursor over `block`, the data block at `handle`.
-    pub(crate) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
-        Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
-    }
-
     /// The corruption error for undecodable contents of the block at `handle`.
     pub(crate) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
         malformed.in_file(&self.path, handle.offset)
@@ -287,10 +282,7 @@ impl Table {
         let Some(block) = self.tables.blocks.get(partition, at) else {
             return self.get_from_file(partition, at, key, seqno);
         };
-        if block.was_used() {
-            block.make_heads();
-        }
-        match lookup(block.parts(), key, seqno) {
+        match lookup(block.contents(), key, seqno) {
             Ok(Some(Found { kind, seqno, value })) => {
                 Ok(Slice::view(&block.bytes, value).map(|value| (kind, seqno, value)))
             }
@@ -312,7 +304,7 @@ impl Table {
         let Some(handle) = partition.index.handle(at) else { return Ok(None) };
         let Some((file, place)) = self.mapped(root, partition, (at, handle))? else { return Ok(None) };
         let contents = contents_of(file.get(place.clone()).unwrap_or_default());
-        let found = self.look_up(handle, (contents, KeyHeads::NONE), key, seqno)?;
+        let found = self.look_up(handle, contents, key, seqno)?;
         let view = |value: Range<usize>| Slice::mapped(file, place.start + value.start..place.start + value.end);
         Ok(Some(found.and_then(|found| found.with_value(view))))
     }
@@ -331,20 +323,15 @@ impl Table {
         let file = self.file()?;
         file.mark();
         let block = self.location(handle).read(&**file)?;
+        self.location(handle).check_entries(block.contents())?;
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
         let block = self.tables.blocks.insert((partition, at), id, block, len);
-        let found = self.look_up(handle, block.parts(), key, seqno)?;
+        let found = self.look_up(handle, block.contents(), key, seqno)?;
         Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value))))
     }
 
     /// The newest version of `key` in the data block at `handle`.
-    pub(crate) fn look_up(
-        &self,
-        handle: Handle,
-        contents: (&[u8], &KeyHeads),
-        key: &[u8],
-        seqno: SeqNo,
-    ) -> Result<Option<Found>> {
+    pub(crate) fn look_up(&self, handle: Handle, contents: &[u8], key: &[u8], seqno: SeqNo) -> Result<Option<Found>> {
         lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))
     }
 
@@ -367,6 +354,7 @@ impl Table {
         }
         self.tables.counters.block_reads.add(1);
         let block = self.location(handle).read_mapped(file)?;
+        self.location(handle).check_entries(block.contents())?;
         let Block::Mapped { place, .. } = block else { return Ok(None) };
         partition.set_checked(at);
         Ok(Some((file, place)))
@@ -379,38 +367,13 @@ impl Table {
         partition: &CachedPartition,
         place: (usize, Handle),
     ) -> Result<Option<Block>> {
-        self.block_of(root, partition, place, |block| block.without_heads())
-    }
-
-    /// Like `block_in_memory`, for a search: with key heads, if the block was used before.
-    pub(crate) fn block_to_search(
-        &self,
-        root: &Root,
-        partition: &CachedPartition,
-        place: (usize, Handle),
-    ) -> Result<Option<Block>> {
-        self.block_of(root, partition, place, |block| {
-            if block.was_used() {
-                block.make_heads();
-            }
-            OwnBlock::clone(block)
-        })
-    }
-
-    fn block_of(
-        &self,
-        root: &Root,
-        partition: &CachedPartition,
-        place: (usize, Handle),
-        share: impl FnOnce(&Hit<OwnBlock>) -> OwnBlock,
-    ) -> Result<Option<Block>> {
         if let Some((file, place)) = self.mapped(root, partition, place)? {
             return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
         }
         let cached = self.tables.blocks.get(partition, place.0);
         Ok(cached.map(|block| {
             block.prefetch();
-            Block::Own(share(&block))
+            Block::Own(OwnBlock::clone(&block))
         }))
     }
 
@@ -430,13 +393,17 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(crate) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).read(&**self.file()?).map(Block::Own)
+        let block = self.location(handle).read(&**self.file()?).map(Block::Own)?;
+        self.location(handle).check_entries(block.contents())?;
+        Ok(block)
     }
 
     /// Decodes the data block at `handle`, whose bytes were read from the file.
     pub(crate) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).decode(bytes)
+        let block = self.location(handle).decode(bytes)?;
+        self.location(handle).check_entries(block.contents())?;
+        Ok(block)
     }
 
     /// Fills `buf` from `offset` of the file.
