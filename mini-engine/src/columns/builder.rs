@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
-use super::layout::{FOOTER_LEN, ONE_BUNDLE, PLAIN, SHORT_BUNDLES, WIDE};
+use super::layout::{FOOTER_LEN, ONE_BUNDLE, PLAIN, SHORT_BUNDLES, WHOLE};
 use crate::codec::{self, shared_len};
 use crate::types::{Kind, SeqNo};
 
 /// The maximum memory that a builder keeps for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
+
+/// Keys share prefixes if that saves at least this fraction of the block: whole keys need not be put together by readers.
+const LEAST_SAVING: usize = 32;
 
 /// Builds the contents of one block.
 #[derive(Debug, Default)]
@@ -41,7 +44,20 @@ struct Sizes {
     last_bundle: usize,
     shared_in_last: usize,
     tags: (u64, u64),
+    /// The lengths of key and value, as long as all entries have the same.
+    key_len: Option<usize>,
+    value_len: Option<usize>,
     is_plain: bool,
+}
+
+/// How a block is stored.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    bundle_shift: u8,
+    key_offset_len: u8,
+    value_offset_len: u8,
+    /// The length of the contents.
+    len: usize,
 }
 
 impl Sizes {
@@ -50,6 +66,7 @@ impl Sizes {
         let mut next = self.clone();
         if next.entries == 0 {
             (next.shared, next.tags, next.is_plain) = (key.len(), (tag, tag), true);
+            (next.key_len, next.value_len) = (Some(key.len()), Some(value_len));
         }
         if next.entries.is_multiple_of(1 << SHORT_BUNDLES) {
             next.in_bundles += next.last_bundle_len();
@@ -61,6 +78,8 @@ impl Sizes {
         next.values += value_len;
         (next.shared, next.shared_in_last) = (next.shared.min(shared.0), next.shared_in_last.min(shared.1));
         next.tags = (next.tags.0.min(tag), next.tags.1.max(tag));
+        next.key_len = next.key_len.filter(|len| *len == key.len());
+        next.value_len = next.value_len.filter(|len| *len == value_len);
         next
     }
 
@@ -73,23 +92,26 @@ impl Sizes {
         }
     }
 
-    /// The shift of the shorter form, and the length of its contents.
-    fn shortest(&self) -> (u8, usize) {
-        let lens = [
-            (ONE_BUNDLE, 1, self.keys - (self.entries - 1) * self.shared),
-            (SHORT_BUNDLES, self.entries.div_ceil(1 << SHORT_BUNDLES), self.in_bundles + self.last_bundle_len()),
-        ];
-        let len = |(shift, bundles, keys): (u8, usize, usize)| {
-            let offsets = self.offset_len(keys) * (2 * self.entries + bundles + 2);
-            (shift, self.values + keys + offsets + self.tag_len() * self.entries + FOOTER_LEN)
-        };
-        let [one, short] = lens.map(len);
-        if short.1 < one.1 { short } else { one }
+    /// The form that is stored: one that shares prefixes, if that saves enough.
+    fn form(&self) -> Form {
+        let one = self.form_with(ONE_BUNDLE, 1, self.keys - (self.entries - 1) * self.shared);
+        let short = self.form_with(
+            SHORT_BUNDLES,
+            self.entries.div_ceil(1 << SHORT_BUNDLES),
+            self.in_bundles + self.last_bundle_len(),
+        );
+        let whole = self.form_with(WHOLE, 0, self.keys);
+        let shared = if short.len < one.len { short } else { one };
+        if shared.len + whole.len / LEAST_SAVING > whole.len { whole } else { shared }
     }
 
-    /// The length of an offset.
-    fn offset_len(&self, keys: usize) -> usize {
-        if keys.max(self.values) > usize::from(u16::MAX) { 4 } else { 2 }
+    fn form_with(&self, bundle_shift: u8, bundles: usize, keys: usize) -> Form {
+        let key_offset_len = offset_len(keys, if bundles == 0 { self.key_len } else { None });
+        let value_offset_len = offset_len(self.values, self.value_len);
+        let column = |len: u8, parts: usize| if len == 0 { 4 } else { usize::from(len) * (parts + 1) };
+        let offsets = column(key_offset_len, self.entries + bundles) + column(value_offset_len, self.entries);
+        let len = self.values + keys + self.tag_len() * self.entries + offsets + FOOTER_LEN;
+        Form { bundle_shift, key_offset_len, value_offset_len, len }
     }
 
     /// The length of a tag.
@@ -101,7 +123,7 @@ impl Sizes {
 impl BlockBuilder {
     /// The number of bytes that the contents would have with another entry, which must come after all earlier ones. O(length of the key).
     pub(crate) fn len_with(&self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> usize {
-        self.sizes_with(key, tag(seqno, kind), value.len()).shortest().1
+        self.sizes_with(key, tag(seqno, kind), value.len()).form().len
     }
 
     fn sizes_with(&self, key: &[u8], tag: u64, value_len: usize) -> Sizes {
@@ -131,7 +153,7 @@ impl BlockBuilder {
 
     /// The length of the contents so far, in bytes.
     pub(crate) fn len(&self) -> usize {
-        if self.is_empty() { 0 } else { self.sizes.shortest().1 }
+        if self.is_empty() { 0 } else { self.sizes.form().len }
     }
 
     fn key_range(&self, at: usize) -> Range<usize> {
@@ -145,34 +167,36 @@ impl BlockBuilder {
 
     /// Passes the finished contents to `take` and starts the next block in the same memory.
     pub(crate) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
-        let (shift, len) = self.sizes.shortest();
+        let Form { bundle_shift, key_offset_len, value_offset_len, len } = self.sizes.form();
         let mut bytes = std::mem::take(&mut self.bytes);
         let keys_at = bytes.len();
         bytes.reserve_exact(len.saturating_sub(keys_at));
-        // The ends of the parts of keys, the first of which is that of a prefix.
+        // The ends of the parts of the column of keys.
         let mut key_ends: Vec<u32> = Vec::with_capacity(self.entries.len() + self.entries.len().div_ceil(16));
-        for first in (0..self.entries.len()).step_by(1 << shift) {
-            let last = self.entries.len().min(first + (1 << shift)) - 1;
-            let (start, prefix) = (self.key(first), shared_len(self.key(first), self.key(last)));
-            bytes.extend_from_slice(&start[..prefix]);
-            key_ends.push((bytes.len() - keys_at) as u32);
-            for at in first..=last {
-                bytes.extend_from_slice(&self.key(at)[prefix..]);
+        if bundle_shift == WHOLE {
+            bytes.extend_from_slice(&self.keys);
+            key_ends.extend(self.entries.iter().map(|entry| entry.key_end));
+        } else {
+            for first in (0..self.entries.len()).step_by(1 << bundle_shift) {
+                let last = self.entries.len().min(first + (1 << bundle_shift)) - 1;
+                let prefix = shared_len(self.key(first), self.key(last));
+                bytes.extend_from_slice(&self.key(first)[..prefix]);
                 key_ends.push((bytes.len() - keys_at) as u32);
+                for at in first..=last {
+                    bytes.extend_from_slice(&self.key(at)[prefix..]);
+                    key_ends.push((bytes.len() - keys_at) as u32);
+                }
             }
         }
         let (tag_len, smallest) = (self.sizes.tag_len(), self.sizes.tags.0);
         for entry in &self.entries {
             bytes.extend_from_slice(&(entry.tag - smallest).to_le_bytes()[..tag_len]);
         }
-        let is_wide = self.sizes.offset_len(key_ends.last().map_or(0, |end| *end as usize)) == 4;
-        let value_ends = self.entries.iter().map(|entry| entry.value_end);
-        for offset in std::iter::once(0).chain(value_ends).chain([0]).chain(key_ends) {
-            bytes.extend_from_slice(&offset.to_le_bytes()[..if is_wide { 4 } else { 2 }]);
-        }
+        put_offsets(&mut bytes, value_offset_len, self.entries.iter().map(|entry| entry.value_end));
+        put_offsets(&mut bytes, key_offset_len, key_ends.into_iter());
         codec::put_u32(&mut bytes, self.entries.len() as u32);
-        let form = tag_len as u8 | if is_wide { WIDE } else { 0 } | if self.sizes.is_plain { PLAIN } else { 0 };
-        bytes.extend_from_slice(&[shift, form]);
+        let plain = if self.sizes.is_plain { PLAIN } else { 0 };
+        bytes.extend_from_slice(&[bundle_shift, key_offset_len, value_offset_len, tag_len as u8 | plain]);
         codec::put_u64(&mut bytes, smallest);
         let taken = take(&bytes);
         bytes.clear();
@@ -183,6 +207,24 @@ impl BlockBuilder {
         self.entries.clear();
         self.sizes = Sizes::default();
         taken
+    }
+}
+
+/// The length of an offset in a column of this length, whose parts may all have one length.
+fn offset_len(column: usize, common: Option<usize>) -> u8 {
+    match common {
+        Some(_) => 0,
+        None if column <= usize::from(u16::MAX) => 2,
+        None => 4,
+    }
+}
+
+/// Appends a column of offsets: 0 and the ends of the parts, or the common length of all parts.
+fn put_offsets(bytes: &mut Vec<u8>, len: u8, mut ends: impl Iterator<Item = u32>) {
+    match len {
+        0 => codec::put_u32(bytes, ends.next().unwrap_or(0)),
+        2 => std::iter::once(0).chain(ends).for_each(|end| bytes.extend_from_slice(&(end as u16).to_le_bytes())),
+        _ => std::iter::once(0).chain(ends).for_each(|end| codec::put_u32(bytes, end)),
     }
 }
 

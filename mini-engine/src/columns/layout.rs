@@ -9,14 +9,14 @@ use crate::types::{EXPIRY_LEN, Kind, MAX_SEQNO, MAX_STORED_KEY_LEN, MAX_VALUE_LE
 pub(crate) type Decoded<T = ()> = Result<T, Malformed>;
 
 /// The length of the footer in bytes.
-pub(super) const FOOTER_LEN: usize = 14;
-/// Parts of the form.
-pub(super) const TAG_WIDTH: u8 = 0x0f;
-pub(super) const WIDE: u8 = 0x10;
-pub(super) const PLAIN: u8 = 0x20;
+pub(super) const FOOTER_LEN: usize = 16;
+/// The flag of a plain block, beside the length of tags.
+pub(super) const PLAIN: u8 = 0x80;
 /// The shifts of an index to that of its bundle: bundles of 16 entries, or one of all.
 pub(super) const SHORT_BUNDLES: u8 = 4;
 pub(super) const ONE_BUNDLE: u8 = 31;
+/// In place of a shift: there are no bundles and no prefixes.
+pub(super) const WHOLE: u8 = u8::MAX;
 
 /// The positions of a block's columns, as offsets in its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +24,64 @@ pub(crate) struct Columns {
     entries: usize,
     keys: usize,
     tags: usize,
-    value_offsets: usize,
-    key_offsets: usize,
+    value_offsets: Offsets,
+    key_offsets: Offsets,
     bundle_shift: u8,
-    form: u8,
+    tag_len: u8,
+    is_plain: bool,
     smallest_tag: u64,
+}
+
+/// A column of offsets, from 0 to the end of another column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Offsets {
+    /// The position of the column.
+    at: usize,
+    /// The length of an offset: 2 or 4. With 0 all parts of the other column have one length, which is stored instead.
+    len: u8,
+    /// That length; otherwise the mask of an offset in the four bytes at its place.
+    stride_or_mask: u32,
+}
+
+impl Offsets {
+    /// The column that ends at `end` and has offsets for `parts` parts.
+    #[inline]
+    fn before(contents: &[u8], end: usize, len: u8, parts: usize) -> Option<Self> {
+        let bytes = match len {
+            0 => 4,
+            2 | 4 => usize::from(len) * (parts + 1),
+            _ => return None,
+        };
+        let at = end.checked_sub(bytes)?;
+        let stride_or_mask = match len {
+            0 => u32::from_le_bytes(*contents.get(at..)?.first_chunk()?),
+            2 => u32::from(u16::MAX),
+            _ => u32::MAX,
+        };
+        Some(Self { at, len, stride_or_mask })
+    }
+
+    /// The start of part `at`; 0 outside the block.
+    #[inline(always)]
+    fn get(&self, contents: &[u8], at: usize) -> usize {
+        if self.len == 0 {
+            return at.wrapping_mul(self.stride_or_mask as usize);
+        }
+        // The footer follows, so that four bytes can be read.
+        let bytes = contents.get(self.at + usize::from(self.len) * at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| (u32::from_le_bytes(*bytes) & self.stride_or_mask) as usize)
+    }
+
+    /// Checks that the offsets of `parts` parts ascend, and that no part is longer than `most`.
+    fn check(&self, contents: &[u8], parts: usize, most: usize) -> Decoded {
+        let (mut last, mut is_sound) = (0, self.get(contents, 0) == 0);
+        for at in 1..=parts {
+            let next = self.get(contents, at);
+            is_sound &= last <= next && next - last <= most;
+            last = next;
+        }
+        if is_sound { Ok(()) } else { Err(Malformed { offset: self.at, expected: "offsets that ascend" }) }
+    }
 }
 
 /// The result of a search: the index of the first entry at or after the target, which is the number of entries if there is none.
@@ -49,45 +102,30 @@ impl Columns {
     #[inline]
     fn placed(contents: &[u8]) -> Option<Self> {
         let (body, footer) = contents.split_last_chunk::<FOOTER_LEN>()?;
-        let [a, b, c, d, bundle_shift, form, tag @ ..] = *footer;
+        let [a, b, c, d, bundle_shift, key_offset_len, value_offset_len, tags, smallest @ ..] = *footer;
         let entries = u32::from_le_bytes([a, b, c, d]) as usize;
-        if entries == 0
-            || entries > body.len()
-            || bundle_shift > ONE_BUNDLE
-            || form & TAG_WIDTH > 8
-            || form >= 2 * PLAIN
-        {
+        let (tag_len, is_plain) = (tags & !PLAIN, tags & PLAIN != 0);
+        let has_bundles = bundle_shift != WHOLE;
+        if entries == 0 || entries > contents.len() || tag_len > 8 || has_bundles && bundle_shift > ONE_BUNDLE {
             return None;
         }
-        let bundles = ((entries - 1) >> bundle_shift) + 1;
-        let width = if form & WIDE != 0 { 4 } else { 2 };
-        let key_offsets = body.len().checked_sub(width * (entries + bundles + 1))?;
-        let value_offsets = key_offsets.checked_sub(width * (entries + 1))?;
-        let tags = value_offsets.checked_sub(usize::from(form & TAG_WIDTH) * entries)?;
-        let smallest_tag = u64::from_le_bytes(tag);
-        let mut columns = Self { entries, keys: 0, tags, value_offsets, key_offsets, bundle_shift, form, smallest_tag };
-        columns.keys = columns.offset(contents, value_offsets, entries);
-        let keys_len = columns.offset(contents, key_offsets, entries + bundles);
-        (columns.keys.checked_add(keys_len) == Some(tags)).then_some(columns)
+        let bundles = if has_bundles { ((entries - 1) >> bundle_shift) + 1 } else { 0 };
+        let key_offsets = Offsets::before(contents, body.len(), key_offset_len, entries + bundles)?;
+        let value_offsets = Offsets::before(contents, key_offsets.at, value_offset_len, entries)?;
+        let tags = value_offsets.at.checked_sub(usize::from(tag_len) * entries)?;
+        let (keys, keys_len) = (value_offsets.get(contents, entries), key_offsets.get(contents, entries + bundles));
+        let smallest_tag = u64::from_le_bytes(smallest);
+        let columns =
+            Self { entries, keys, tags, value_offsets, key_offsets, bundle_shift, tag_len, is_plain, smallest_tag };
+        (keys.checked_add(keys_len) == Some(tags)).then_some(columns)
     }
 
     /// Checks all offsets and tags, so that each entry lies within its columns and limits. Neither the order of keys nor whether the block is as plain
     /// as it says is checked. O(entries).
     pub(crate) fn check(&self, contents: &[u8]) -> Decoded {
-        let ascend = |column: usize, count: usize, most: usize| {
-            let (mut last, mut is_sound) = (0, self.offset(contents, column, 0) == 0);
-            for at in 1..=count {
-                let next = self.offset(contents, column, at);
-                is_sound &= last <= next && next - last <= most;
-                last = next;
-            }
-            match is_sound {
-                true => Ok(()),
-                false => Err(Malformed { offset: column, expected: "offsets that ascend" }),
-            }
-        };
-        ascend(self.value_offsets, self.entries, MAX_VALUE_LEN)?;
-        ascend(self.key_offsets, self.entries + self.bundle(self.entries - 1) + 1, MAX_STORED_KEY_LEN)?;
+        let bundles = if self.is_whole() { 0 } else { self.bundle(self.entries - 1) + 1 };
+        self.value_offsets.check(contents, self.entries, MAX_VALUE_LEN)?;
+        self.key_offsets.check(contents, self.entries + bundles, MAX_STORED_KEY_LEN)?;
         for at in 0..self.entries {
             let (tag, value) = (self.tag(contents, at), self.value(contents, at));
             let is_value = tag & 1 == Kind::Value as u64;
@@ -109,7 +147,7 @@ impl Columns {
     /// Whether the block has one version of each key, and each is a value that does not expire.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.form & PLAIN != 0
+        self.is_plain
     }
 
     /// The last bytes of the contents that a search may read.
@@ -118,27 +156,21 @@ impl Columns {
         contents.get(self.keys..).unwrap_or_default()
     }
 
-    /// The `at`-th offset of a column; 0 outside the block.
-    #[inline(always)]
-    fn offset(&self, contents: &[u8], column: usize, at: usize) -> usize {
-        if self.form & WIDE != 0 {
-            let bytes = contents.get(column + 4 * at..).and_then(<[u8]>::first_chunk);
-            bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize)
-        } else {
-            let bytes = contents.get(column + 2 * at..).and_then(<[u8]>::first_chunk);
-            bytes.map_or(0, |bytes| usize::from(u16::from_le_bytes(*bytes)))
-        }
+    /// Whether no key shares a prefix.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.bundle_shift == WHOLE
     }
 
     /// The range in the contents of the value of entry `at`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self, contents: &[u8], at: usize) -> Range<usize> {
-        self.offset(contents, self.value_offsets, at)..self.offset(contents, self.value_offsets, at + 1)
+        self.value_offsets.get(contents, at)..self.value_offsets.get(contents, at + 1)
     }
 
     #[inline(always)]
     fn tag(&self, contents: &[u8], at: usize) -> u64 {
-        let width = usize::from(self.form & TAG_WIDTH);
+        let width = usize::from(self.tag_len);
         // The offsets and the footer follow, so that eight bytes can be read.
         let bytes = contents.get(self.tags + width * at..).and_then(<[u8]>::first_chunk);
         let above = bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -160,28 +192,37 @@ impl Columns {
         }
     }
 
-    /// The index of the bundle with entry `at`.
+    /// The index of the bundle with entry `at`. If the keys are whole, there is one, without a prefix.
     #[inline]
     pub(super) fn bundle(&self, at: usize) -> usize {
-        at >> self.bundle_shift
+        if self.is_whole() { 0 } else { at >> self.bundle_shift }
+    }
+
+    /// The entries of a bundle.
+    #[inline]
+    fn entries_of(&self, bundle: usize) -> Range<usize> {
+        match self.is_whole() {
+            true => 0..self.entries,
+            false => bundle << self.bundle_shift..self.entries.min((bundle + 1) << self.bundle_shift),
+        }
     }
 
     /// The range in the contents of the prefix of a bundle.
     #[inline]
     pub(super) fn prefix(&self, contents: &[u8], bundle: usize) -> Range<usize> {
-        self.part(contents, (bundle << self.bundle_shift) + bundle)
+        if self.is_whole() { 0..0 } else { self.part(contents, (bundle << self.bundle_shift) + bundle) }
     }
 
     /// The range in the contents of the key of entry `at` behind its bundle's prefix.
-    #[inline]
-    pub(super) fn suffix(&self, contents: &[u8], at: usize) -> Range<usize> {
-        self.part(contents, at + self.bundle(at) + 1)
+    #[inline(always)]
+    pub(crate) fn suffix(&self, contents: &[u8], at: usize) -> Range<usize> {
+        self.part(contents, if self.is_whole() { at } else { at + (at >> self.bundle_shift) + 1 })
     }
 
     #[inline(always)]
-    fn part(&self, contents: &[u8], slot: usize) -> Range<usize> {
-        self.keys + self.offset(contents, self.key_offsets, slot)
-            ..self.keys + self.offset(contents, self.key_offsets, slot + 1)
+    fn part(&self, contents: &[u8], part: usize) -> Range<usize> {
+        let offset = |part| self.keys.wrapping_add(self.key_offsets.get(contents, part));
+        offset(part)..offset(part + 1)
     }
 
     fn key_len(&self, contents: &[u8], at: usize) -> usize {
@@ -198,6 +239,14 @@ impl Columns {
             true => suffix(at) == suffix(before),
             false => prefix(at).iter().chain(suffix(at)).eq(prefix(before).iter().chain(suffix(before))),
         }
+    }
+
+    /// Whether `key` is that of entry `at`.
+    #[inline]
+    pub(crate) fn has_key(&self, contents: &[u8], at: usize, key: &[u8]) -> bool {
+        let (prefix, suffix) = (self.prefix(contents, self.bundle(at)), self.suffix(contents, at));
+        let Some((start, rest)) = key.split_at_checked(prefix.len()) else { return false };
+        rest.len() == suffix.len() && contents.get(suffix) == Some(rest) && contents.get(prefix) == Some(start)
     }
 
     /// How the key of entry `at` compares with `key`.
@@ -265,15 +314,44 @@ impl Columns {
     #[inline]
     pub(crate) fn find(&self, contents: &[u8], key: &[u8], seqno: SeqNo) -> Place {
         let bundle = if self.bundle(self.entries - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };
-        let (low, high) = (bundle << self.bundle_shift, self.entries.min((bundle + 1) << self.bundle_shift));
+        let Range { start, end } = self.entries_of(bundle);
         let prefix = contents.get(self.prefix(contents, bundle)).unwrap_or_default();
-        let place = match strip_prefix(key, prefix) {
-            Some(rest) => self.find_within(contents, low..high, rest, seqno),
-            None => Place { at: if key < prefix { low } else { high }, is_key: false },
+        let Some(rest) = strip_prefix(key, prefix) else {
+            return self.at_end_of_bundle(
+                contents,
+                key,
+                Place { at: if key < prefix { start } else { end }, is_key: false },
+            );
         };
-        // The next bundle may begin with the key.
-        match place.at == high && high < self.entries {
-            true => Place { is_key: self.compare(contents, high, key).is_eq(), ..place },
+        let keys = contents.get(self.keys..self.tags).unwrap_or_default();
+        let offsets = contents.get(self.key_offsets.at..).unwrap_or_default();
+        // The first part of a bundle is its prefix.
+        let before = if self.is_whole() { 0 } else { bundle + 1 };
+        let place = match self.key_offsets.len {
+            0 => {
+                let stride = self.key_offsets.stride_or_mask as usize;
+                self.find_within(contents, start..end, (rest, seqno), |at| {
+                    let from = stride.wrapping_mul(at);
+                    keys.get(from..from.wrapping_add(stride))
+                })
+            }
+            2 => {
+                let offsets = offsets.as_chunks::<2>().0;
+                let offset = |part: usize| offsets.get(part).map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
+                self.find_within(contents, start..end, (rest, seqno), |at| {
+                    keys.get(offset(at + before)?..offset(at + before + 1)?)
+                })
+            }
+            _ => self.find_within(contents, start..end, (rest, seqno), |at| contents.get(self.suffix(contents, at))),
+        };
+        self.at_end_of_bundle(contents, key, place)
+    }
+
+    /// The end of a bundle is the start of the next one, which may have the key.
+    #[inline]
+    fn at_end_of_bundle(&self, contents: &[u8], key: &[u8], place: Place) -> Place {
+        match !place.is_key && place.at < self.entries && self.bundle(place.at) > 0 {
+            true => Place { is_key: self.has_key(contents, place.at, key), ..place },
             false => place,
         }
     }
@@ -284,29 +362,44 @@ impl Columns {
         let (mut low, mut high) = (0, self.bundle(self.entries - 1) + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let first = middle << self.bundle_shift;
-            let order = self.compare(contents, first, key);
-            let is_before = order.then_with(|| seqno.cmp(&self.seqno(contents, first))).is_lt();
+            let first = self.entries_of(middle).start;
+            let (is_before, _) = self.is_before(contents, first, self.compare(contents, first, key), seqno);
             if is_before { low = middle } else { high = middle }
         }
         low
     }
 
-    /// The first entry at or after the target in a range of entries of one bundle; `rest` is the target's key behind the bundle's prefix.
+    /// The first entry at or after the target in a range of entries of one bundle. The target's key and the keys of the entries, which `suffix`
+    /// returns, are without the bundle's prefix.
     #[inline(always)]
-    fn find_within(&self, contents: &[u8], within: Range<usize>, rest: &[u8], seqno: SeqNo) -> Place {
+    fn find_within<'a>(
+        &self,
+        contents: &[u8],
+        within: Range<usize>,
+        (rest, seqno): (&[u8], SeqNo),
+        suffix: impl Fn(usize) -> Option<&'a [u8]>,
+    ) -> Place {
         let (mut low, mut high, target) = (within.start, within.end, head(rest));
         let mut is_key = false;
         while low < high {
             let middle = low + (high - low) / 2;
-            let suffix = contents.get(self.suffix(contents, middle)).unwrap_or_default();
-            let order = head(suffix).cmp(&target).then_with(|| suffix.cmp(rest));
-            if order.then_with(|| seqno.cmp(&self.seqno(contents, middle))).is_lt() {
+            let suffix = suffix(middle).unwrap_or_default();
+            let (is_before, is_same) = match head(suffix).cmp(&target) {
+                Ordering::Equal => self.is_before(contents, middle, suffix.cmp(rest), seqno),
+                order => (order == Ordering::Less, false),
+            };
+            if is_before {
                 low = middle + 1;
             } else {
-                (high, is_key) = (middle, order.is_eq());
+                (high, is_key) = (middle, is_same);
             }
         }
         Place { at: low, is_key }
+    }
+
+    /// Whether entry `at` is before the target, with whose key its own compares as `order`; and whether the keys are equal.
+    #[inline(always)]
+    fn is_before(&self, contents: &[u8], at: usize, order: Ordering, seqno: SeqNo) -> (bool, bool) {
+        (order.then_with(|| seqno.cmp(&self.seqno(contents, at))).is_lt(), order.is_eq())
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::layout::{FOOTER_LEN, ONE_BUNDLE, PLAIN, SHORT_BUNDLES, WIDE};
+use super::layout::{FOOTER_LEN, ONE_BUNDLE, PLAIN, SHORT_BUNDLES, WHOLE};
 use super::*;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, entry_order};
 
@@ -23,19 +23,25 @@ fn a_block_has_the_bytes_that_the_formats_page_describes() {
     let contents = block(&[(b"ka", 5, Kind::Value, b"v"), (b"kbc", 3, Kind::Tombstone, b"")]);
     let columns = [
         &b"v"[..],
-        b"k",
-        b"a",
-        b"bc",
+        b"kakbc",
         &[5, 0],
         &[0, 0, 1, 0, 1, 0],
-        &[0, 0, 1, 0, 2, 0, 4, 0],
-        &[2, 0, 0, 0, ONE_BUNDLE, 1],
+        &[0, 0, 2, 0, 5, 0],
+        &[2, 0, 0, 0, WHOLE, 2, 2, 1],
         &[6, 0, 0, 0, 0, 0, 0, 0],
     ];
     assert_eq!(contents, columns.concat());
-    // The same numbers, one version of each key, values only: no tags, and the flag.
-    let plain = block(&[(b"ka", 5, Kind::Value, b"v"), (b"kb", 5, Kind::Value, b"")]);
-    assert_eq!(plain[plain.len() - 9], PLAIN);
+    // Keys that share much; the same numbers and lengths, and values only: no tags, no offsets, and the flag.
+    let plain = block(&[(b"the same/a", 5, Kind::Value, b"v"), (b"the same/b", 5, Kind::Value, b"w")]);
+    let columns = [
+        &b"vw"[..],
+        b"the same/ab",
+        &[1, 0, 0, 0],
+        &[0, 0, 9, 0, 10, 0, 11, 0],
+        &[2, 0, 0, 0, ONE_BUNDLE, 2, 0, PLAIN],
+        &[11, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    assert_eq!(plain, columns.concat());
 }
 
 #[test]
@@ -62,15 +68,16 @@ fn a_block_that_lies_is_refused() {
     let sound = block(&[(b"ka", 5, Kind::Value, b"v"), (b"kb", 3, Kind::Tombstone, b"")]);
     assert!(is_sound(&sound));
     let footer = sound.len() - FOOTER_LEN;
-    let lies: [(&str, usize, u8); 8] = [
+    let lies: [(&str, usize, u8); 9] = [
         ("more entries", footer, 3),
         ("no entry", footer, 0),
         ("bundles of too many entries", footer + 4, ONE_BUNDLE + 1),
-        ("tags of nine bytes", footer + 5, 9),
-        ("an unknown form", footer + 5, 0x41),
-        ("a plain block with a tombstone", footer + 5, PLAIN | 1),
+        ("offsets of three bytes", footer + 5, 3),
+        ("values of one length that do not fill the column", footer + 6, 0),
+        ("tags of nine bytes", footer + 7, 9),
+        ("a plain block with a tombstone", footer + 7, PLAIN | 1),
         ("offsets that descend", footer - 4, 9),
-        ("a seqno past the limit", footer + 13, 0xff),
+        ("a seqno past the limit", footer + 15, 0xff),
     ];
     for (lie, at, byte) in lies {
         let mut contents = sound.clone();
@@ -84,17 +91,17 @@ fn a_block_that_lies_is_refused() {
 }
 
 #[test]
-fn the_shorter_bundles_are_used() {
+fn the_shorter_form_of_keys_is_used() {
     // Catches paths whose directories are stored for each entry, and random keys whose few shared bytes are stored for every sixteen.
-    let key = |i: u32, is_path: bool| match is_path {
-        true => format!("/home/user/{:02}/documents/of/the/year/{i:04}", i / 16).into_bytes(),
-        false => [7, i as u8].repeat(8),
-    };
-    for (is_path, shift) in [(true, SHORT_BUNDLES), (false, ONE_BUNDLE)] {
-        let keys: Vec<Vec<u8>> = (0..64).map(|i| key(i, is_path)).collect();
+    let path = |i: usize| format!("/home/user/{:02}/documents/of/the/year/{i:04}", i / 16).into_bytes();
+    let random = |i: usize| [7, i as u8].repeat(8);
+    let uneven = |i: usize| [7, i as u8].repeat(8 + i % 2);
+    let forms: [(&dyn Fn(usize) -> Vec<u8>, u8); 3] = [(&path, SHORT_BUNDLES), (&random, WHOLE), (&uneven, ONE_BUNDLE)];
+    for (key, shift) in forms {
+        let keys: Vec<Vec<u8>> = (0..64).map(key).collect();
         let entries: Vec<_> = keys.iter().map(|key| (&key[..], 1, Kind::Value, &b""[..])).collect();
         let contents = block(&entries);
-        assert_eq!(contents[contents.len() - 10], shift);
+        assert_eq!(contents[contents.len() - FOOTER_LEN + 4], shift);
         assert!(contents.len() < 64 * 20, "{}", contents.len());
     }
 }
@@ -102,18 +109,18 @@ fn the_shorter_bundles_are_used() {
 #[test]
 fn offsets_grow_with_the_block() {
     // Catches offsets that overflow in a block with a long key or value.
-    for (key_len, value_len, is_wide) in
-        [(60_000, 60_000, false), (65_535, 0, false), (65_535, 1 << 20, true), (1, 65_536, true)]
+    for (key_len, value_len, lens) in
+        [(60_000, 60_000, [2, 2]), (65_000, 0, [2, 0]), (65_535, 1 << 20, [4, 4]), (2, 65_536, [2, 4])]
     {
         let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
-        let contents = block(&[(&key, MAX_SEQNO, Kind::Value, &value)]);
-        let columns = Columns::of(&contents).expect("own encoding");
-        assert_eq!(contents[contents.len() - 9] & WIDE != 0, is_wide);
-        assert!(is_sound(&contents) && columns.value(&contents, 0) == (0..value_len));
-        assert_eq!(columns.seqno(&contents, 0), MAX_SEQNO);
+        let contents = block(&[(b"a", 0, Kind::Value, b""), (&key, MAX_SEQNO, Kind::Value, &value)]);
+        let (columns, footer) = (Columns::of(&contents).expect("own encoding"), contents.len() - FOOTER_LEN);
+        assert_eq!(contents[footer + 5..footer + 7], lens);
+        assert!(is_sound(&contents) && columns.value(&contents, 1) == (0..value_len));
+        assert_eq!((columns.seqno(&contents, 0), columns.seqno(&contents, 1)), (0, MAX_SEQNO));
         let mut buffer = KeyBuffer::default();
-        buffer.move_to(&columns, &contents, 0);
-        assert!(buffer.key() == key);
+        buffer.move_to(&columns, &contents, 1);
+        assert!(buffer.key(&contents) == key);
     }
 }
 

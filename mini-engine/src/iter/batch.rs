@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 use crate::columns::{Columns, KeyBuffer};
 use crate::types::{KeyPrefix, SeqNo, Slice};
@@ -81,14 +82,52 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// A block that a batch shares.
+#[derive(Debug)]
+enum SharedBlock {
+    /// In the cache. The bytes may go on after the contents.
+    Cached(Arc<[u8]>),
+    /// In a mapped file, or very short.
+    Other(Slice),
+}
+
+impl SharedBlock {
+    fn new(contents: Slice) -> Self {
+        contents.shared_from_start().cloned().map_or(Self::Other(contents), Self::Cached)
+    }
+
+    #[inline(always)]
+    fn contents(&self) -> &[u8] {
+        match self {
+            Self::Cached(bytes) => bytes,
+            Self::Other(slice) => slice,
+        }
+    }
+
+    fn slice(&self, range: Range<usize>) -> Slice {
+        match self {
+            Self::Cached(bytes) => Slice::view(bytes, range),
+            Self::Other(slice) => slice.part(range),
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl Default for SharedBlock {
+    fn default() -> Self {
+        Self::Other(Slice::default())
+    }
+}
+
 /// Entries of one block in order; one of them is the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The contents of the block.
-    block: Slice,
+    block: SharedBlock,
     columns: Columns,
     entries: Range<usize>,
+    /// The index of the current entry, the range of its value in the contents, and its key.
     at: usize,
+    value: Range<usize>,
     key: KeyBuffer,
 }
 
@@ -101,40 +140,43 @@ impl Batch {
         at: usize,
         share: impl FnOnce() -> Slice,
     ) {
-        if !std::ptr::eq(&*self.block, contents) {
-            self.block = share();
+        if !std::ptr::eq(self.block.contents().as_ptr(), contents.as_ptr()) {
+            self.block = SharedBlock::new(share());
             self.columns = *columns;
             self.key.leave_block();
         }
-        (self.entries, self.at) = (entries, at);
-        self.key.move_to(columns, contents, at);
+        self.entries = entries;
+        self.go(at);
     }
 
     /// The current entry's key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.key.key()
+        self.key.key(self.block.contents())
     }
 
     /// The current entry's value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        self.block.get(self.columns.value(&self.block, self.at)).unwrap_or_default()
+        self.block.contents().get(self.value.clone()).unwrap_or_default()
     }
 
     /// The current entry's value, as a slice that shares the block.
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
-        self.block.part(self.columns.value(&self.block, self.at)).unwrap_or_default()
+        self.block.slice(self.value.clone())
     }
 
-    /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share a block in the cache. This is to be inlined
+    /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share the block. This is to be inlined
     /// completely: a copy of slices that were just made would have to wait until their fields are stored.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
-        let (chunk, len) = self.key.chunk(prefix.len_in(self.key.key()))?;
-        let value = self.columns.value(&self.block, self.at);
-        Some((Slice::of_chunk(chunk, len)?, self.block.part_to_share(value.start as u32, value.end as u32)?))
+        let value = match &self.block {
+            SharedBlock::Cached(bytes) => Slice::long_view(bytes, self.value.start as u32, self.value.end as u32)?,
+            SharedBlock::Other(slice) => slice.part(self.value.clone())?,
+        };
+        let (chunk, len) = self.key.chunk(self.block.contents(), prefix.len_in(self.key()))?;
+        Some((Slice::of_chunk(chunk, len)?, value))
     }
 
     /// Moves to the next entry; false at the last one.
@@ -151,8 +193,9 @@ impl Batch {
 
     #[inline]
     fn go(&mut self, at: usize) -> bool {
-        self.at = at;
-        self.key.move_to(&self.columns, &self.block, at);
+        let contents = self.block.contents();
+        (self.at, self.value) = (at, self.columns.value(contents, at));
+        self.key.move_to(&self.columns, contents, at);
         true
     }
 }

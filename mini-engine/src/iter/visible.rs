@@ -131,6 +131,12 @@ impl<I: EntryIter> VisibleIter<I> {
     /// The key of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
+        if matches!(self.state, State::Batch(_)) { self.batch.key() } else { self.single_key() }
+    }
+
+    /// The key of a shown entry that is not in a batch.
+    #[inline(never)]
+    fn single_key(&self) -> &[u8] {
         match self.state {
             State::Batch(_) => self.batch.key(),
             State::Forward | State::Expiring => self.inner.key(),
@@ -142,6 +148,12 @@ impl<I: EntryIter> VisibleIter<I> {
     /// The value of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
+        if matches!(self.state, State::Batch(_)) { self.batch.value() } else { self.single_value() }
+    }
+
+    /// The value of a shown entry that is not in a batch.
+    #[inline(never)]
+    fn single_value(&self) -> &[u8] {
         match &self.state {
             State::Batch(_) => self.batch.value(),
             State::Forward => self.inner.value(),

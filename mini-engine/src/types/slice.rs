@@ -78,6 +78,14 @@ impl Slice {
         Some(Self::inline(viewed).unwrap_or_else(mapped))
     }
 
+    /// The shared bytes in which this slice is a range from the start, if it is.
+    pub(crate) fn shared_from_start(&self) -> Option<&Arc<[u8]>> {
+        match &self.0 {
+            Repr::Shared { bytes, part } if part.start == 0 => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The first `len` bytes, or all if there are fewer, and the rest.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
         if len >= self.len() {
@@ -90,6 +98,9 @@ impl Slice {
     /// A part of this slice, shared; `None` if the range does not lie within it.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
+        if range.end > self.len() {
+            return None;
+        }
         match &self.0 {
             Repr::Inline { .. } => self.get(range).map(Self::from),
             Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
@@ -105,22 +116,12 @@ impl Slice {
         (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
     }
 
-    /// A part of this slice, which shares the bytes; `None` if the part is short enough to be stored inline, or does not lie within this slice.
+    /// The bytes from `start` to `end` of `bytes`, which are shared; `None` if they are short enough to be stored inline, or do not lie within.
     #[inline(always)]
-    pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
-        let len = end.checked_sub(start).filter(|len| *len > INLINE as u32)?;
-        match &self.0 {
-            Repr::Inline { .. } => None,
-            Repr::Shared { bytes, part } => {
-                let of_all = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
-                let is_within = of_all.end as usize <= part.within(bytes.len()).end && of_all.end != SharedPart::END;
-                is_within.then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: of_all }))
-            }
-            Repr::Mapped { file, start: of_all, len: all } => {
-                let start = *of_all + start as usize;
-                (end <= *all).then(|| Self(Repr::Mapped { file: Arc::clone(file), start, len }))
-            }
-        }
+    pub(crate) fn long_view(bytes: &Arc<[u8]>, start: u32, end: u32) -> Option<Self> {
+        let is_long = end.checked_sub(start).is_some_and(|len| len > INLINE as u32);
+        let is_within = end as usize <= bytes.len() && end != SharedPart::END;
+        (is_long && is_within).then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: SharedPart { start, end } }))
     }
 
     #[inline]
@@ -267,19 +268,21 @@ mod tests {
         let file = Arc::new(MappedBytes::copied(bytes.clone()));
         let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
         for all in all {
-            for (slice, own) in [(all.clone(), &bytes[..]), (all.part(50..150).expect("in range"), &bytes[50..150])] {
-                for (start, end) in [(0, 24), (1, 60), (40, 100), (0, own.len() as u32)] {
-                    let part = slice.part_to_share(start, end);
-                    assert_eq!(part.as_deref(), Some(&own[start as usize..end as usize]), "{start}..{end}");
-                }
-                let outside =
-                    [(0, 23), (30, 10), (50, own.len() as u32 + 1), (u32::MAX - 50, u32::MAX), (50, u32::MAX)];
-                for (start, end) in outside {
-                    assert!(slice.part_to_share(start, end).is_none(), "{start}..{end}");
-                }
-            }
+            let middle = all.part(50..150).expect("in range");
+            assert_eq!(middle.part(1..60).as_deref(), Some(&bytes[51..110]));
+            assert!(middle.part(50..101).is_none());
         }
-        assert!(Slice::from(&[7; 20][..]).part_to_share(0, 20).is_none());
+        let shared: Arc<[u8]> = Arc::from(&*bytes);
+        for (start, end) in [(0, 24), (1, 60), (40, 100), (0, 200)] {
+            let part = Slice::long_view(&shared, start, end);
+            assert_eq!(part.as_deref(), Some(&bytes[start as usize..end as usize]), "{start}..{end}");
+        }
+        for (start, end) in [(0, 23), (30, 10), (50, 201), (u32::MAX - 50, u32::MAX), (50, u32::MAX)] {
+            assert!(Slice::long_view(&shared, start, end).is_none(), "{start}..{end}");
+        }
+        let from_start = Slice::view(&shared, 0..190).expect("in range");
+        assert!(from_start.shared_from_start().is_some_and(|bytes| Arc::ptr_eq(bytes, &shared)));
+        assert!(Slice::view(&shared, 1..190).expect("in range").shared_from_start().is_none());
         let chunk: [u8; 16] = std::array::from_fn(|at| at as u8);
         assert_eq!(Slice::of_chunk(&chunk, 5).as_deref(), Some(&chunk[..5]));
         assert_eq!((Slice::of_chunk(&chunk, 16).as_deref(), Slice::of_chunk(&chunk, 17)), (Some(&chunk[..]), None));

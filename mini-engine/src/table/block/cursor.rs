@@ -39,10 +39,11 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// Moves the cursor to `block`, and makes it invalid. Keeps its key, to detect that the first entry of the block repeats the key.
+    /// Moves the cursor to `block`, and makes it invalid. Detects whether the first entry of the block has the cursor's last key.
     pub(crate) fn enter(&mut self, block: Block) -> Decoded {
-        self.columns = Columns::of(block.contents())?;
-        (self.at, self.block) = (self.columns.len(), block);
+        let columns = Columns::of(block.contents())?;
+        self.repeats = columns.has_key(block.contents(), 0, self.key());
+        (self.at, self.columns, self.block) = (columns.len(), columns, block);
         self.key.leave_block();
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Cursor {
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.key.key()
+        self.key.key(self.block.contents())
     }
 
     #[inline]
@@ -100,7 +101,6 @@ impl Cursor {
     }
 
     pub(crate) fn seek_to_first(&mut self) {
-        self.repeats = self.columns.compare(self.block.contents(), 0, self.key.key()).is_eq();
         self.go(0);
     }
 

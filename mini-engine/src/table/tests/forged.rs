@@ -65,8 +65,8 @@ fn write(dir: &Path, parts: &Parts) {
         let mut block = BlockBuilder::default();
         entries.iter().for_each(|entry| block.add(&entry.key, entry.seqno, entry.kind, &entry.value));
         let mut contents = block.finish(<[u8]>::to_vec);
-        let form = contents.len() - 9;
-        contents[form] |= if parts.is_plain { 0x20 } else { 0 };
+        let plain = contents.len() - 9;
+        contents[plain] |= if parts.is_plain { 0x80 } else { 0 };
         let handle = put(&contents, 0);
         let (mut fences, (last, next)) = (IndexBuilder::default(), &parts.fences[at]);
         fences.push((&last.key, last.seqno), next.as_deref(), handle.len);

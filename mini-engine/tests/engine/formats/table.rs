@@ -7,7 +7,7 @@ use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
 const FOOTER_LEN: usize = 80;
 const TRAILER_LEN: usize = 13;
-const BLOCK_FOOTER_LEN: usize = 14;
+const BLOCK_FOOTER_LEN: usize = 16;
 const LINE_LEN: usize = 64;
 
 /// The complete contents of a table.
@@ -223,12 +223,13 @@ fn block(number: u64, file: &[u8], place: Range<usize>) -> Read<(u8, Vec<u8>)> {
 fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     let footer_at = contents.len().checked_sub(BLOCK_FOOTER_LEN).ok_or("no footer")?;
     let mut footer = Bytes::new(&contents[footer_at..]);
-    let (count, shift, form, smallest) = (footer.u32()? as usize, footer.u8()?, footer.u8()?, footer.u64()?);
+    let (count, shift) = (footer.u32()? as usize, footer.u8()?);
+    let (key_len, value_len, tag_form, smallest) = (footer.u8()?, footer.u8()?, footer.u8()?, footer.u64()?);
+    let (tag_len, plain) = (usize::from(tag_form & 0x7f), tag_form >> 7 == 1);
     need(count > 0 && count <= contents.len(), "no entries, or more than bytes")?;
-    need((shift == 4 || shift == 31) && form & 0x0f <= 8 && form < 0x40, "an unknown form")?;
-    let (tag_len, wide, plain) = (usize::from(form & 0x0f), form & 0x10 != 0, form & 0x20 != 0);
-    let (per_bundle, offset_len) = (1usize << shift, if wide { 4 } else { 2 });
-    let bundles = count.div_ceil(per_bundle);
+    need([4, 31, 255].contains(&shift) && tag_len <= 8, "an unknown form")?;
+    let per_bundle = if shift == 255 { usize::MAX } else { 1usize << shift };
+    let bundles = if shift == 255 { 0 } else { count.div_ceil(per_bundle) };
     // From the end to the start: the length of each column is known from the number of entries.
     let mut end = footer_at;
     let mut column = |len: usize| {
@@ -236,9 +237,17 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
         Ok::<_, String>(&contents[end..end + len])
     };
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
-    let numbers = |bytes: &[u8], len: usize| bytes.chunks(len).map(number).map(|n| n as usize).collect::<Vec<_>>();
-    let key_offsets = numbers(column(offset_len * (count + bundles + 1))?, offset_len);
-    let value_offsets = numbers(column(offset_len * (count + 1))?, offset_len);
+    let mut offsets = |len: u8, parts: usize| -> Read<Vec<usize>> {
+        Ok(match usize::from(len) {
+            0 => {
+                let stride = number(column(4)?) as usize;
+                (0..=parts).map(|part| part * stride).collect()
+            }
+            len @ (2 | 4) => column(len * (parts + 1))?.chunks(len).map(|bytes| number(bytes) as usize).collect(),
+            _ => return Err("offsets of another length".into()),
+        })
+    };
+    let (key_offsets, value_offsets) = (offsets(key_len, count + bundles)?, offsets(value_len, count)?);
     let tags = column(tag_len * count)?;
     let (keys_len, values_len) = (key_offsets[count + bundles], value_offsets[count]);
     let keys = column(keys_len)?;
@@ -248,9 +257,14 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     need(key_offsets[0] == 0 && value_offsets[0] == 0, "a column that does not begin at 0")?;
     let mut entries: Vec<Entry> = Vec::new();
     for at in 0..count {
-        let bundle = at / per_bundle;
-        let prefix = part(&key_offsets, keys, bundle * (per_bundle + 1)).ok_or("a prefix outside the keys")?;
-        let rest = part(&key_offsets, keys, at + bundle + 1).ok_or("a key outside the keys")?;
+        let (prefix, rest) = match shift {
+            255 => (Some(Vec::new()), part(&key_offsets, keys, at)),
+            _ => {
+                let bundle = at / per_bundle;
+                (part(&key_offsets, keys, bundle * (per_bundle + 1)), part(&key_offsets, keys, at + bundle + 1))
+            }
+        };
+        let (prefix, rest) = (prefix.ok_or("a prefix outside the keys")?, rest.ok_or("a key outside the keys")?);
         let value = part(&value_offsets, &contents[..values_len], at).ok_or("a value outside the values")?;
         let above = if tag_len == 0 { 0 } else { number(&tags[tag_len * at..tag_len * (at + 1)]) };
         let tag = smallest.checked_add(above).ok_or("a tag past its limit")?;
