@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are stored
-//! inline: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes that are stored inline, copied, or shared by reference count, by their length. A copy of up to 128 bytes takes less time than a
+//! reference count to which other threads write, and does not keep a whole block in memory.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,8 +12,10 @@ use super::mapped::MappedBytes;
 
 /// The maximum length of bytes that are stored inline.
 const INLINE: usize = 23;
+/// The maximum length of bytes that are copied instead of shared.
+const COPIED: usize = 128;
 
-/// Immutable bytes: up to 23 are stored inline, more behind a reference count. A clone costs at most one atomic increment.
+/// Immutable bytes: up to 23 are stored inline, up to 128 are copied by a clone, and more are shared: a clone costs an atomic increment.
 ///
 /// Compares, orders and hashes like the bytes to which it derefs. A longer value that was read from a table shares its cached block, or its mapped
 /// file, and keeps that in memory as long as the slice exists: copy values that are kept for long.
@@ -23,6 +25,7 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE] },
+    Copied(Box<[u8]>),
     Shared { bytes: Arc<[u8]>, part: SharedPart },
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
@@ -60,22 +63,28 @@ impl Slice {
     #[inline]
     pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let viewed = bytes.get(range.clone())?;
+        if viewed.len() <= COPIED {
+            return Some(Self::copied(viewed));
+        }
         let shared = || {
             let part = SharedPart::of(range, bytes.len());
             part.map_or_else(|| Self::from(viewed), |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }))
         };
-        Some(Self::inline(viewed).unwrap_or_else(shared))
+        Some(shared())
     }
 
     /// The `range` within a mapped file, which is shared; `None` if the range does not lie within it.
     #[inline]
     pub(crate) fn mapped(file: &Arc<MappedBytes>, range: Range<usize>) -> Option<Self> {
         let viewed = file.get(range.clone())?;
+        if viewed.len() <= COPIED {
+            return Some(Self::copied(viewed));
+        }
         let mapped = || match u32::try_from(viewed.len()) {
             Ok(len) => Self(Repr::Mapped { file: Arc::clone(file), start: range.start, len }),
             Err(_) => Self::from(viewed),
         };
-        Some(Self::inline(viewed).unwrap_or_else(mapped))
+        Some(mapped())
     }
 
     /// The first `len` bytes, or all if there are fewer, and the rest.
@@ -91,7 +100,7 @@ impl Slice {
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
         match &self.0 {
-            Repr::Inline { .. } => self.get(range).map(Self::from),
+            Repr::Inline { .. } | Repr::Copied(_) => self.get(range).map(Self::from),
             Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
             Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }
@@ -110,7 +119,7 @@ impl Slice {
     pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
         let len = end.checked_sub(start).filter(|len| *len > INLINE as u32)?;
         match &self.0 {
-            Repr::Inline { .. } => None,
+            Repr::Inline { .. } | Repr::Copied(_) => None,
             Repr::Shared { bytes, part } => {
                 let of_all = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
                 let is_within = of_all.end as usize <= part.within(bytes.len()).end && of_all.end != SharedPart::END;
@@ -121,6 +130,11 @@ impl Slice {
                 (end <= *all).then(|| Self(Repr::Mapped { file: Arc::clone(file), start, len }))
             }
         }
+    }
+
+    #[inline]
+    fn copied(bytes: &[u8]) -> Self {
+        Self::inline(bytes).unwrap_or_else(|| Self(Repr::Copied(Box::from(bytes))))
     }
 
     #[inline]
@@ -148,6 +162,7 @@ impl Deref for Slice {
         // In range: only the constructors above and below create slices, and the bytes never change.
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Copied(bytes) => bytes,
             Repr::Shared { bytes, part } => &bytes[part.within(bytes.len())],
             Repr::Mapped { file, start, len } => &file[*start..*start + *len as usize],
         }
@@ -168,9 +183,10 @@ impl Borrow<[u8]> for Slice {
 
 impl From<&[u8]> for Slice {
     fn from(bytes: &[u8]) -> Self {
-        let part = SharedPart { start: 0, end: SharedPart::END };
-        let shared = || Self(Repr::Shared { part, bytes: Arc::from(bytes) });
-        Self::inline(bytes).unwrap_or_else(shared)
+        if bytes.len() <= COPIED {
+            return Self::copied(bytes);
+        }
+        Self(Repr::Shared { part: SharedPart { start: 0, end: SharedPart::END }, bytes: Arc::from(bytes) })
     }
 }
 
@@ -263,11 +279,11 @@ mod tests {
     #[test]
     fn a_part_that_shares_its_bytes_lies_within_them() {
         // Catches a part counted from the start of all shared bytes, and one that extends beyond the slice.
-        let bytes: Vec<u8> = (0..200).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().take(500).collect();
         let file = Arc::new(MappedBytes::copied(bytes.clone()));
-        let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
+        let all = [Slice::view(&Arc::from(&*bytes), 0..500), Slice::mapped(&file, 0..500)].map(|all| all.expect("all"));
         for all in all {
-            for (slice, own) in [(all.clone(), &bytes[..]), (all.part(50..150).expect("in range"), &bytes[50..150])] {
+            for (slice, own) in [(all.clone(), &bytes[..]), (all.part(50..250).expect("in range"), &bytes[50..250])] {
                 for (start, end) in [(0, 24), (1, 60), (40, 100), (0, own.len() as u32)] {
                     let part = slice.part_to_share(start, end);
                     assert_eq!(part.as_deref(), Some(&own[start as usize..end as usize]), "{start}..{end}");

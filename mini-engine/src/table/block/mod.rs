@@ -8,6 +8,6 @@ pub(super) mod lookup;
 
 pub(super) use cursor::{BlockBuilder, Cursor, entry_len_bound};
 pub(super) use entry::Decoded;
-pub(super) use frame::{Block, BlockLocation, OwnBlock, TRAILER_LEN, contents_of, is_raw};
+pub(super) use frame::{Block, BlockLocation, OwnBlock, TRAILER_LEN, is_raw};
 pub(super) use key_heads::KeyHeads;
 pub(super) use lookup::{Found, lookup};
