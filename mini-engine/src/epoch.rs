@@ -53,8 +53,9 @@ impl<T: Send + Sync + 'static> Slot<T> {
     #[inline]
     #[expect(unsafe_code, reason = "a slot hands out its value without counting it")]
     pub(crate) fn load<'a>(&'a self, _pin: &'a Pin) -> Option<Loaded<'a, T>> {
+        let pointer = self.pointer();
         // SAFETY: null, or from `into_raw`. Its count is given back after the pin ends (`Retired`), or after the slot does (`Slot::drop`).
-        unsafe { self.pointer().as_ref() }.map(Loaded)
+        unsafe { pointer.as_ref() }.map(|value| Loaded { value, pointer })
     }
 
     /// The value with a count of its own.
@@ -99,7 +100,11 @@ fn into_raw<T>(value: Option<Arc<T>>) -> *mut T {
 
 /// A value that was loaded from a slot.
 #[derive(Debug)]
-pub(crate) struct Loaded<'a, T>(&'a T);
+pub(crate) struct Loaded<'a, T> {
+    value: &'a T,
+    /// The pointer from `into_raw`, which may also be used to count the value: a reference may not.
+    pointer: *const T,
+}
 
 impl<T> Clone for Loaded<'_, T> {
     fn clone(&self) -> Self {
@@ -112,17 +117,16 @@ impl<T> Copy for Loaded<'_, T> {}
 impl<'a, T> Loaded<'a, T> {
     #[inline]
     pub(crate) fn get(self) -> &'a T {
-        self.0
+        self.value
     }
 
     /// The value with a count of its own.
     #[expect(unsafe_code, reason = "counts a value whose `Arc` is in the slot, or retired")]
     pub(crate) fn to_arc(self) -> Arc<T> {
-        let value: *const T = self.0;
-        // SAFETY: `value` came from `Arc::into_raw`, and its count is at least one while it is loaded.
-        unsafe { Arc::increment_strong_count(value) };
+        // SAFETY: from `into_raw`, and its count is at least one while it is loaded.
+        unsafe { Arc::increment_strong_count(self.pointer) };
         // SAFETY: takes the count that was just added.
-        unsafe { Arc::from_raw(value) }
+        unsafe { Arc::from_raw(self.pointer) }
     }
 }
 
@@ -131,7 +135,7 @@ impl<T> Deref for Loaded<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0
+        self.value
     }
 }
 

@@ -136,11 +136,7 @@ const MOST_TURNS: usize = 8;
 const EVICTED_PART: u64 = 128;
 
 /// Blocks of all tables of one database: partitions `P`, and data blocks `D`.
-pub(crate) struct BlockCache<P, D>
-where
-    P: Send + Sync + 'static,
-    D: Evict + Send + Sync + 'static,
-{
+pub(crate) struct BlockCache<P: Send + Sync + 'static, D: Evict + Send + Sync + 'static> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
@@ -158,11 +154,7 @@ struct Shares {
     roots: u64,
 }
 
-impl<P, D> BlockCache<P, D>
-where
-    P: Send + Sync + 'static,
-    D: Evict + Send + Sync + 'static,
-{
+impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
         Self { data: Shards::new(bytes), partitions: Shards::new(bytes / 2), bytes, shares: Mutex::default(), counters }
     }
@@ -408,11 +400,7 @@ impl<T: Evict + Send + Sync> Shards<T> {
     }
 }
 
-impl<P, D> fmt::Debug for BlockCache<P, D>
-where
-    P: Send + Sync + 'static,
-    D: Evict + Send + Sync + 'static,
-{
+impl<P: Send + Sync, D: Evict + Send + Sync> fmt::Debug for BlockCache<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
             .field("data_blocks", &self.data.len())

@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes that are stored inline, copied, or shared by reference count, by their length. A copy of up to 128 bytes takes less time than a
-//! reference count to which other threads write, and does not keep a whole block in memory.
+//! [`Slice`]: bytes shared by reference count, so that a long value read from a cached block or a mapped table is not copied. Short bytes are stored
+//! inline. A point read copies up to 128 bytes: other threads may write to the reference count of a block, and a copy keeps no block in memory.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,10 +12,11 @@ use super::mapped::MappedBytes;
 
 /// The maximum length of bytes that are stored inline.
 const INLINE: usize = 23;
-/// The maximum length of bytes that are copied instead of shared.
+/// The maximum length of bytes that a point read copies instead of sharing them.
 const COPIED: usize = 128;
 
-/// Immutable bytes: up to 23 are stored inline, up to 128 are copied by a clone, and more are shared: a clone costs an atomic increment.
+/// Immutable bytes: up to 23 are stored inline, and more behind a reference count, unless they are a copy of up to 128 bytes that a point read has made.
+/// A clone costs at most one atomic increment, or that copy.
 ///
 /// Compares, orders and hashes like the bytes to which it derefs. A longer value that was read from a table shares its cached block, or its mapped
 /// file, and keeps that in memory as long as the slice exists: copy values that are kept for long.
@@ -63,28 +64,34 @@ impl Slice {
     #[inline]
     pub(crate) fn view(bytes: &Arc<[u8]>, range: Range<usize>) -> Option<Self> {
         let viewed = bytes.get(range.clone())?;
-        if viewed.len() <= COPIED {
-            return Some(Self::copied(viewed));
-        }
         let shared = || {
             let part = SharedPart::of(range, bytes.len());
             part.map_or_else(|| Self::from(viewed), |part| Self(Repr::Shared { bytes: Arc::clone(bytes), part }))
         };
-        Some(shared())
+        Some(Self::inline(viewed).unwrap_or_else(shared))
     }
 
     /// The `range` within a mapped file, which is shared; `None` if the range does not lie within it.
     #[inline]
     pub(crate) fn mapped(file: &Arc<MappedBytes>, range: Range<usize>) -> Option<Self> {
         let viewed = file.get(range.clone())?;
-        if viewed.len() <= COPIED {
-            return Some(Self::copied(viewed));
-        }
         let mapped = || match u32::try_from(viewed.len()) {
             Ok(len) => Self(Repr::Mapped { file: Arc::clone(file), start: range.start, len }),
             Err(_) => Self::from(viewed),
         };
-        Some(mapped())
+        Some(Self::inline(viewed).unwrap_or_else(mapped))
+    }
+
+    /// `bytes`, copied if they are short enough for that; `None` if they are longer.
+    #[inline]
+    pub(crate) fn copied(bytes: &[u8]) -> Option<Self> {
+        let copied = || (bytes.len() <= COPIED).then(|| Self(Repr::Copied(Box::from(bytes))));
+        Self::inline(bytes).or_else(copied)
+    }
+
+    /// A copy of `bytes`.
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        Self::copied(bytes).unwrap_or_else(|| Self::from(bytes))
     }
 
     /// The first `len` bytes, or all if there are fewer, and the rest.
@@ -133,11 +140,6 @@ impl Slice {
     }
 
     #[inline]
-    fn copied(bytes: &[u8]) -> Self {
-        Self::inline(bytes).unwrap_or_else(|| Self(Repr::Copied(Box::from(bytes))))
-    }
-
-    #[inline]
     fn inline(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > INLINE {
             return None;
@@ -183,10 +185,9 @@ impl Borrow<[u8]> for Slice {
 
 impl From<&[u8]> for Slice {
     fn from(bytes: &[u8]) -> Self {
-        if bytes.len() <= COPIED {
-            return Self::copied(bytes);
-        }
-        Self(Repr::Shared { part: SharedPart { start: 0, end: SharedPart::END }, bytes: Arc::from(bytes) })
+        let part = SharedPart { start: 0, end: SharedPart::END };
+        let shared = || Self(Repr::Shared { part, bytes: Arc::from(bytes) });
+        Self::inline(bytes).unwrap_or_else(shared)
     }
 }
 
@@ -273,6 +274,18 @@ mod tests {
                 assert_eq!([&*head, &*tail].concat(), bytes);
                 assert_eq!(head.len(), at.min(len));
             }
+        }
+    }
+
+    #[test]
+    fn a_copy_is_like_what_it_was_copied_from() {
+        // Catches a copy whose parts lie elsewhere, and long bytes that a clone copies.
+        for len in [0, INLINE, INLINE + 1, COPIED, COPIED + 1] {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let copy = Slice::copy_of(&bytes);
+            assert_eq!((copy.clone(), Slice::copied(&bytes).is_some()), (Slice::from(&*bytes), len <= COPIED));
+            assert_eq!(copy.part(len / 3..len / 2).as_deref(), bytes.get(len / 3..len / 2));
+            assert!(copy.part(0..len + 1).is_none());
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::table::TableEntry;
 use crate::types::{KeyspaceRef, Kind, Millis, Slice, shown_slice};
 
-/// Reads at the present moment.
+/// Begins a read of the present moment.
 #[inline]
 pub(crate) fn read_now<'a, T>(
     core: &'a Core,
@@ -24,12 +24,12 @@ impl PointRead<'_> {
     /// The newest value of `key`.
     #[inline(always)]
     pub(crate) fn get(self, key: &[u8]) -> Result<Option<Slice>> {
-        newest(self, key, |value, _| Slice::from(value), |value, _| value)
+        newest(self, key, |value, _| Slice::copy_of(value), |value, _| value)
     }
 
     /// The newest value of `key`, and the instant at which it expires, if it does.
     pub(crate) fn get_with_expiry(self, key: &[u8]) -> Result<Option<(Slice, Option<Millis>)>> {
-        newest(self, key, |value, at| (Slice::from(value), at), |value, at| (value, at))
+        newest(self, key, |value, at| (Slice::copy_of(value), at), |value, at| (value, at))
     }
 
     /// Like [`get_with_expiry`](Self::get_with_expiry), but no value is copied.
@@ -134,7 +134,7 @@ pub(super) fn get_held(read: ViewRead<'_>, key: &[u8]) -> Result<Option<Slice>> 
     let frozen = read.view.frozen.iter().map(|frozen| &frozen.memtable);
     let mut memtables = std::iter::once(&read.view.active).chain(frozen);
     let in_memory =
-        memtables.find_map(|memtable| memtable.get(key, read.seqno, || read.now(), |value, _| Slice::from(value)));
+        memtables.find_map(|memtable| memtable.get(key, read.seqno, || read.now(), |value, _| Slice::copy_of(value)));
     in_memory.map_or_else(|| newest_in_runs(read, 0, key, |value, _| value), Ok)
 }
 

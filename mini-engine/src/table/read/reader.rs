@@ -318,7 +318,9 @@ impl Table {
         }
         match lookup(block.parts(), key, seqno) {
             Ok(Some(Found { kind, seqno, value })) => {
-                Ok(Slice::view(&block.bytes, value).map(|value| (kind, seqno, value)))
+                let copied = block.bytes.get(value.clone()).and_then(Slice::copied);
+                let value = copied.or_else(|| Slice::view(&block.bytes, value));
+                Ok(value.map(|value| (kind, seqno, value)))
             }
             Ok(None) => Ok(None),
             Err(malformed) => Err(self.malformed(partition.index.handle(at).unwrap_or_default(), malformed)),
