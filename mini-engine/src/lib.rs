@@ -91,6 +91,7 @@ mod db;
 #[cfg(test)]
 #[path = "../../proof/src/disk/mod.rs"]
 pub mod disk;
+mod epoch;
 mod error;
 pub mod fs;
 mod iter;

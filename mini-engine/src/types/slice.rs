@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are stored
-//! inline: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a long value read from a cached block or a mapped table is not copied. Short bytes are stored
+//! inline. A point read copies up to 128 bytes: other threads may write to the reference count of a block, and a copy keeps no block in memory.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,8 +12,11 @@ use super::mapped::MappedBytes;
 
 /// The maximum length of bytes that are stored inline.
 const INLINE: usize = 23;
+/// The maximum length of bytes that a point read copies instead of sharing them.
+const COPIED: usize = 128;
 
-/// Immutable bytes: up to 23 are stored inline, more behind a reference count. A clone costs at most one atomic increment.
+/// Immutable bytes: up to 23 are stored inline, and more behind a reference count, unless they are a copy of up to 128 bytes that a point read has made.
+/// A clone costs at most one atomic increment, or that copy.
 ///
 /// Compares, orders and hashes like the bytes to which it derefs. A longer value that was read from a table shares its cached block, or its mapped
 /// file, and keeps that in memory as long as the slice exists: copy values that are kept for long.
@@ -23,6 +26,7 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE] },
+    Copied(Box<[u8]>),
     Shared { bytes: Arc<[u8]>, part: SharedPart },
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
@@ -86,6 +90,18 @@ impl Slice {
         }
     }
 
+    /// `bytes`, copied if they are short enough for that; `None` if they are longer.
+    #[inline]
+    pub(crate) fn copied(bytes: &[u8]) -> Option<Self> {
+        let copied = || (bytes.len() <= COPIED).then(|| Self(Repr::Copied(Box::from(bytes))));
+        Self::inline(bytes).or_else(copied)
+    }
+
+    /// A copy of `bytes`.
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        Self::copied(bytes).unwrap_or_else(|| Self::from(bytes))
+    }
+
     /// The first `len` bytes, or all if there are fewer, and the rest.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
         if len >= self.len() {
@@ -102,7 +118,7 @@ impl Slice {
             return None;
         }
         match &self.0 {
-            Repr::Inline { .. } => self.get(range).map(Self::from),
+            Repr::Inline { .. } | Repr::Copied(_) => self.get(range).map(Self::from),
             Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
             Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }
@@ -149,6 +165,7 @@ impl Deref for Slice {
         // In range: only the constructors above and below create slices, and the bytes never change.
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Copied(bytes) => bytes,
             Repr::Shared { bytes, part } => &bytes[part.within(bytes.len())],
             Repr::Mapped { file, start, len } => &file[*start..*start + *len as usize],
         }
@@ -262,11 +279,23 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_is_like_what_it_was_copied_from() {
+        // Catches a copy whose parts lie elsewhere, and long bytes that a clone copies.
+        for len in [0, INLINE, INLINE + 1, COPIED, COPIED + 1] {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let copy = Slice::copy_of(&bytes);
+            assert_eq!((copy.clone(), Slice::copied(&bytes).is_some()), (Slice::from(&*bytes), len <= COPIED));
+            assert_eq!(copy.part(len / 3..len / 2).as_deref(), bytes.get(len / 3..len / 2));
+            assert!(copy.part(0..len + 1).is_none());
+        }
+    }
+
+    #[test]
     fn a_part_that_shares_its_bytes_lies_within_them() {
         // Catches a part counted from the start of all shared bytes, and one that extends beyond the slice.
-        let bytes: Vec<u8> = (0..200).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().take(500).collect();
         let file = Arc::new(MappedBytes::copied(bytes.clone()));
-        let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
+        let all = [Slice::view(&Arc::from(&*bytes), 0..500), Slice::mapped(&file, 0..500)].map(|all| all.expect("all"));
         for all in all {
             let middle = all.part(50..150).expect("in range");
             assert_eq!(middle.part(1..60).as_deref(), Some(&bytes[51..110]));

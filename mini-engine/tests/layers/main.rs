@@ -24,7 +24,7 @@ const ENGINE: Crate = Crate {
     layers: &[
         &["error"],
         &["codec", "lock", "sync"],
-        &["types"],
+        &["epoch", "types"],
         &["options"],
         &["metrics"],
         &["fs", "cache", "iter"],

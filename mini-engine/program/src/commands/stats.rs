@@ -116,6 +116,8 @@ fn counters(metrics: &Metrics) -> [Named; 34] {
         ("cache_misses", metrics.cache_misses),
         ("memtable_bytes", metrics.memtable_bytes),
         ("cache_bytes", metrics.cache_bytes),
+        ("cache_evicted_bytes", metrics.cache_evicted_bytes),
+        ("retired_views", metrics.retired_views),
         ("table_memory_bytes", metrics.table_memory_bytes),
         ("open_files", metrics.open_files),
         ("clock_ahead_nanos", nanos(metrics.clock_ahead)),

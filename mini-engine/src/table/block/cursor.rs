@@ -28,7 +28,7 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// A cursor over `block`, which was checked when it was read; invalid until it is positioned.
     pub(crate) fn new(block: Block) -> Decoded<Self> {
-        let columns = Columns::of(block.contents())?;
+        let columns = block.columns()?;
         Ok(Self { block, columns, at: columns.len(), key: KeyBuffer::default(), repeats: false })
     }
 
@@ -41,7 +41,7 @@ impl Cursor {
 
     /// Moves the cursor to `block`, and makes it invalid. Detects whether the first entry of the block has the cursor's last key.
     pub(crate) fn enter(&mut self, block: Block) -> Decoded {
-        let columns = Columns::of(block.contents())?;
+        let columns = block.columns()?;
         self.repeats = columns.has_key(block.contents(), 0, self.key());
         (self.at, self.columns, self.block) = (columns.len(), columns, block);
         self.key.leave_block();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::cache::clock::Evict;
 use crate::codec;
-use crate::columns::Columns;
+use crate::columns::{Columns, Decoded};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
@@ -39,13 +39,15 @@ const ZSTD: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
+    /// The columns of a data block that was checked, beside the pointer: a search need not wait for the footer. Otherwise empty.
+    columns: Columns,
 }
 
 impl Evict for OwnBlock {}
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
-        Self { bytes }
+        Self { bytes, columns: Columns::default() }
     }
 
     /// Reads the cache lines of the reference count and of the block's end, which has its footer. Both are cache misses, and no load can be
@@ -58,6 +60,12 @@ impl OwnBlock {
     #[inline]
     pub(crate) fn contents(&self) -> &[u8] {
         contents_of(&self.bytes)
+    }
+
+    /// The columns of a data block.
+    #[inline]
+    pub(crate) fn columns(&self) -> Decoded<Columns> {
+        if self.columns.len() > 0 { Ok(self.columns) } else { Columns::of(self.contents()) }
     }
 
     pub(crate) fn memory_len(&self) -> usize {
@@ -97,6 +105,15 @@ impl Block {
                 let (start, end) = (place.start.checked_add(range.start)?, place.start.checked_add(range.end)?);
                 (end <= place.end).then(|| Slice::mapped(file, start..end)).flatten()
             }
+        }
+    }
+
+    /// The columns of a data block.
+    #[inline]
+    pub(crate) fn columns(&self) -> Decoded<Columns> {
+        match self {
+            Self::Own(block) => block.columns(),
+            Self::Mapped { .. } => Columns::of(self.contents()),
         }
     }
 
@@ -201,10 +218,15 @@ impl BlockLocation<'_> {
         Ok(self.decompressed(&bytes)?.unwrap_or_else(|| OwnBlock::new(bytes)))
     }
 
-    /// Checks that these are the contents of a data block.
-    pub(crate) fn check_entries(&self, contents: &[u8]) -> Result<()> {
-        let checked = Columns::of(contents).and_then(|columns| columns.check(contents));
-        checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))
+    /// Checks that `block` is a data block, and keeps its columns.
+    pub(crate) fn data(&self, mut block: Block) -> Result<Block> {
+        let contents = block.contents();
+        let checked = Columns::of(contents).and_then(|columns| columns.check(contents).map(|()| columns));
+        let found = checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))?;
+        if let Block::Own(OwnBlock { columns, .. }) = &mut block {
+            *columns = found;
+        }
+        Ok(block)
     }
 
     /// Verifies the block's bytes, including the trailer, and decompresses or copies them.

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use crate::columns::{Columns, Decoded};
+use crate::columns::Columns;
 use crate::types::{Kind, SeqNo, Slice};
 
 /// An entry that was found.
@@ -25,8 +25,7 @@ impl Found {
 
 /// The newest version of `key` in the block with a number <= `seqno`.
 #[inline(always)]
-pub(crate) fn lookup(contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
-    let columns = Columns::of(contents)?;
+pub(crate) fn lookup(columns: &Columns, contents: &[u8], key: &[u8], seqno: SeqNo) -> Option<Found> {
     read_ahead(columns.searched(contents));
     let place = columns.find(contents, key, seqno);
     let found = |at| Found {
@@ -34,7 +33,7 @@ pub(crate) fn lookup(contents: &[u8], key: &[u8], seqno: SeqNo) -> Decoded<Optio
         seqno: columns.seqno(contents, at),
         value: columns.value(contents, at),
     };
-    Ok(place.is_key.then(|| found(place.at)))
+    place.is_key.then(|| found(place.at))
 }
 
 const LINE: usize = 64;

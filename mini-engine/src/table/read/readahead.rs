@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::iter::Direction;
 use crate::table::block::Block;
 use crate::table::format::Handle;
-use crate::table::read::{CachedPartition, Root, Table};
+use crate::table::read::{Group, Root, Table};
 
 /// The number of adjacent blocks that are entered one by one before several are read at once.
 const BLOCKS_BEFORE: u32 = 2;
@@ -85,7 +85,7 @@ impl ReadAhead {
         &mut self,
         table: &Table,
         root: &Root,
-        (partition, at, handle): (&CachedPartition, usize, Handle),
+        (partition, at, handle): (&Group, usize, Handle),
     ) -> Result<Block> {
         self.follow(handle);
         if self.cache == CacheUse::Fill

@@ -59,7 +59,7 @@ proptest! {
                 cursor.seek(key, seqno);
                 let here = cursor.valid() && cursor.key() == *key;
                 let expected = here.then(|| (cursor.kind(), cursor.seqno(), cursor.value()));
-                let found = lookup(&contents, key, seqno).expect("own encoding");
+                let found = lookup(&model.block().1, &contents, key, seqno);
                 let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
                 prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
             }
@@ -124,7 +124,8 @@ proptest! {
             let block = Block::from_contents(&bytes);
             for step in &moves {
                 let (Move::Seek(key, seqno) | Move::SeekForPrev(key, seqno)) = step else { continue };
-                if let Ok(Some(Found { value, .. })) = lookup(&bytes, key, *seqno) {
+                let Ok(columns) = Columns::of(&bytes) else { continue };
+                if let Some(Found { value, .. }) = lookup(&columns, &bytes, key, *seqno) {
                     drop(block.slice(value));
                 }
             }
