@@ -150,7 +150,7 @@ impl Columns {
         self.is_plain
     }
 
-    /// The last bytes of the contents that a search may read.
+    /// The keys and what follows them: all that a search reads before the value.
     #[inline]
     pub(crate) fn searched<'a>(&self, contents: &'a [u8]) -> &'a [u8] {
         contents.get(self.keys..).unwrap_or_default()
@@ -313,6 +313,12 @@ impl Columns {
     /// The first entry at or after `(key, seqno)`. O(log entries).
     #[inline]
     pub(crate) fn find(&self, contents: &[u8], key: &[u8], seqno: SeqNo) -> Place {
+        self.find_near(contents, key, seqno, usize::MAX)
+    }
+
+    /// Like `find`, for a place that may be near this entry: the search begins there, and reads the fewer keys the nearer it is.
+    #[inline]
+    pub(crate) fn find_near(&self, contents: &[u8], key: &[u8], seqno: SeqNo, near: usize) -> Place {
         let bundle = if self.bundle(self.entries - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };
         let Range { start, end } = self.entries_of(bundle);
         let prefix = contents.get(self.prefix(contents, bundle)).unwrap_or_default();
@@ -330,7 +336,7 @@ impl Columns {
         let place = match self.key_offsets.len {
             0 => {
                 let stride = self.key_offsets.stride_or_mask as usize;
-                self.find_within(contents, start..end, (rest, seqno), |at| {
+                self.find_within(contents, start..end, (rest, seqno, near), |at| {
                     let from = stride.wrapping_mul(at);
                     keys.get(from..from.wrapping_add(stride))
                 })
@@ -338,11 +344,12 @@ impl Columns {
             2 => {
                 let offsets = offsets.as_chunks::<2>().0;
                 let offset = |part: usize| offsets.get(part).map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
-                self.find_within(contents, start..end, (rest, seqno), |at| {
+                self.find_within(contents, start..end, (rest, seqno, near), |at| {
                     keys.get(offset(at + before)?..offset(at + before + 1)?)
                 })
             }
-            _ => self.find_within(contents, start..end, (rest, seqno), |at| contents.get(self.suffix(contents, at))),
+            _ => self
+                .find_within(contents, start..end, (rest, seqno, near), |at| contents.get(self.suffix(contents, at))),
         };
         self.at_end_of_bundle(contents, key, place)
     }
@@ -376,23 +383,32 @@ impl Columns {
         &self,
         contents: &[u8],
         within: Range<usize>,
-        (rest, seqno): (&[u8], SeqNo),
+        (rest, seqno, near): (&[u8], SeqNo, usize),
         suffix: impl Fn(usize) -> Option<&'a [u8]>,
     ) -> Place {
-        let (mut low, mut high, target) = (within.start, within.end, head(rest));
-        let mut is_key = false;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let suffix = suffix(middle).unwrap_or_default();
-            let (is_before, is_same) = match head(suffix).cmp(&target) {
-                Ordering::Equal => self.is_before(contents, middle, suffix.cmp(rest), seqno),
+        let (mut low, mut high, target, mut is_key) = (within.start, within.end, head(rest), false);
+        let compare = |at: usize| {
+            let suffix = suffix(at).unwrap_or_default();
+            match head(suffix).cmp(&target) {
+                Ordering::Equal => self.is_before(contents, at, suffix.cmp(rest), seqno),
                 order => (order == Ordering::Less, false),
-            };
-            if is_before {
-                low = middle + 1;
-            } else {
-                (high, is_key) = (middle, is_same);
             }
+        };
+        // From there by growing steps, then by halves.
+        let (mut next, mut step) = (near, 1);
+        while low < high {
+            if !(low..high).contains(&next) {
+                next = low + (high - low) / 2;
+            }
+            let (is_before, is_same) = compare(next);
+            if is_before {
+                low = next + 1;
+                next = low.saturating_add(step);
+            } else {
+                (high, is_key) = (next, is_same);
+                next = high.wrapping_sub(1 + step);
+            }
+            step = step.saturating_mul(4);
         }
         Place { at: low, is_key }
     }

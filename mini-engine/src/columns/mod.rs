@@ -22,10 +22,12 @@
 mod builder;
 mod key;
 mod layout;
+mod samples;
 
 pub(crate) use builder::BlockBuilder;
 pub(crate) use key::KeyBuffer;
 pub(crate) use layout::{Columns, Decoded, Place};
+pub(crate) use samples::KeySamples;
 
 #[cfg(test)]
 mod tests;

@@ -124,6 +124,23 @@ fn offsets_grow_with_the_block() {
     }
 }
 
+#[test]
+fn samples_lead_to_the_place_of_nearly_every_key() {
+    // Catches samples of the wrong entries: searches would still be right, but read more.
+    for entries in [2, 31, 32, 33, 200] {
+        let keys: Vec<Vec<u8>> =
+            (0..entries as u64).map(|i| (i * 0x0101_0101_0101 + i % 7).to_be_bytes().to_vec()).collect();
+        let all: Vec<_> = keys.iter().map(|key| (&key[..], 1, Kind::Value, &b""[..])).collect();
+        let contents = block(&all);
+        let columns = Columns::of(&contents).expect("own encoding");
+        let samples = KeySamples::of(&columns, &contents);
+        let is_near = |(at, key): &(usize, &Vec<u8>)| {
+            samples.near(&columns, &contents, key).is_some_and(|(first, last)| (first..=last).contains(at))
+        };
+        assert!(keys.iter().enumerate().filter(is_near).count() >= entries - 1, "of {entries}");
+    }
+}
+
 proptest! {
     #[test]
     fn the_length_is_known_before_an_entry_is_added(
@@ -149,6 +166,9 @@ proptest! {
         prop_assert!(columns.check(&contents).is_ok());
         for (at, (key, seqno, kind, value)) in sorted.iter().enumerate() {
             prop_assert_eq!(columns.find(&contents, key, *seqno), Place { at, is_key: true });
+            for near in [0, at, at + 1, sorted.len() / 2, sorted.len(), usize::MAX] {
+                prop_assert_eq!(columns.find_near(&contents, key, *seqno, near), Place { at, is_key: true });
+            }
             prop_assert_eq!((columns.seqno(&contents, at), columns.kind(&contents, at)), (*seqno, *kind));
             prop_assert_eq!(&contents[columns.value(&contents, at)], &value[..]);
         }

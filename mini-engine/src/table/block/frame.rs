@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::cache::clock::Evict;
 use crate::codec;
-use crate::columns::{Columns, Decoded};
+use crate::columns::{Columns, Decoded, KeySamples};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
@@ -39,15 +39,16 @@ const ZSTD: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// The columns of a data block that was checked, beside the pointer: a search need not wait for the footer. Otherwise empty.
+    /// The columns of a data block that was checked, and samples of its keys, beside the pointer: a search need not wait for the block. Otherwise empty.
     columns: Columns,
+    pub(crate) samples: KeySamples,
 }
 
 impl Evict for OwnBlock {}
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
-        Self { bytes, columns: Columns::default() }
+        Self { bytes, columns: Columns::default(), samples: KeySamples::default() }
     }
 
     /// Reads the cache lines of the reference count and of the block's end, which has its footer. Both are cache misses, and no load can be
@@ -223,8 +224,9 @@ impl BlockLocation<'_> {
         let contents = block.contents();
         let checked = Columns::of(contents).and_then(|columns| columns.check(contents).map(|()| columns));
         let found = checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))?;
-        if let Block::Own(OwnBlock { columns, .. }) = &mut block {
-            *columns = found;
+        let found_samples = KeySamples::of(&found, contents);
+        if let Block::Own(OwnBlock { columns, samples, .. }) = &mut block {
+            (*columns, *samples) = (found, found_samples);
         }
         Ok(block)
     }

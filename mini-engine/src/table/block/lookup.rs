@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use crate::columns::Columns;
+use crate::columns::{Columns, KeySamples, Place};
 use crate::types::{Kind, SeqNo, Slice};
 
 /// An entry that was found.
@@ -25,15 +25,27 @@ impl Found {
 
 /// The newest version of `key` in the block with a number <= `seqno`.
 #[inline(always)]
-pub(crate) fn lookup(columns: &Columns, contents: &[u8], key: &[u8], seqno: SeqNo) -> Option<Found> {
-    read_ahead(columns.searched(contents));
-    let place = columns.find(contents, key, seqno);
-    let found = |at| Found {
-        kind: columns.kind(contents, at),
-        seqno: columns.seqno(contents, at),
-        value: columns.value(contents, at),
+pub(crate) fn lookup(
+    (columns, samples): (&Columns, &KeySamples),
+    contents: &[u8],
+    key: &[u8],
+    seqno: SeqNo,
+) -> Option<Found> {
+    let near = match samples.near(columns, contents, key) {
+        Some((first, last)) => {
+            let bytes = |range| contents.get(range).unwrap_or_default();
+            read_ahead(bytes(columns.suffix(contents, first).start..columns.suffix(contents, last).end));
+            read_ahead(bytes(columns.value(contents, first).start..columns.value(contents, last).end));
+            first
+        }
+        None => {
+            read_ahead(columns.searched(contents));
+            usize::MAX
+        }
     };
-    place.is_key.then(|| found(place.at))
+    let Place { at, is_key } = columns.find_near(contents, key, seqno, near);
+    let (kind, seqno) = (columns.kind(contents, at), columns.seqno(contents, at));
+    is_key.then(|| Found { kind, seqno, value: columns.value(contents, at) })
 }
 
 const LINE: usize = 64;

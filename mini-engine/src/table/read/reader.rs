@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::cache::CacheUse;
 use crate::cache::clock::{CacheSlot, Cached};
 use crate::codec::Malformed;
+use crate::columns::KeySamples;
 use crate::epoch::{Loaded, Pin, pin};
 use crate::error::{Error, Result};
 use crate::fs::File;
@@ -309,7 +310,8 @@ impl Table {
         seqno: SeqNo,
     ) -> Result<Option<TableEntry>> {
         let malformed = |malformed| self.malformed(partition.index.handle(at).unwrap_or_default(), malformed);
-        let found = lookup(&block.columns().map_err(malformed)?, block.contents(), key, seqno);
+        let columns = block.columns().map_err(malformed)?;
+        let found = lookup((&columns, &block.samples), block.contents(), key, seqno);
         Ok(found.and_then(|Found { kind, seqno, value }| {
             let copied = block.bytes.get(value.clone()).and_then(Slice::copied);
             let value = copied.or_else(|| Slice::view(&block.bytes, value))?;
@@ -355,7 +357,7 @@ impl Table {
     /// The newest version of `key` in the data block at `handle`.
     pub(crate) fn look_up(&self, handle: Handle, block: &Block, key: &[u8], seqno: SeqNo) -> Result<Option<Found>> {
         let columns = block.columns().map_err(|malformed| self.malformed(handle, malformed))?;
-        Ok(lookup(&columns, block.contents(), key, seqno))
+        Ok(lookup((&columns, &KeySamples::default()), block.contents(), key, seqno))
     }
 
     /// The range in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use proptest::prelude::*;
 
 use super::*;
+use crate::columns::KeySamples;
 use crate::iter::EntryIter;
 use crate::iter::model::{Entry, Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
@@ -59,9 +60,13 @@ proptest! {
                 cursor.seek(key, seqno);
                 let here = cursor.valid() && cursor.key() == *key;
                 let expected = here.then(|| (cursor.kind(), cursor.seqno(), cursor.value()));
-                let found = lookup(&model.block().1, &contents, key, seqno);
-                let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
-                prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
+                let columns = model.block().1;
+                let samples = [KeySamples::default(), KeySamples::of(&columns, &contents)];
+                for samples in samples {
+                    let found = lookup((&columns, &samples), &contents, key, seqno);
+                    let found = found.as_ref().map(|found| (found.kind, found.seqno, &contents[found.value.clone()]));
+                    prop_assert_eq!(found, expected, "{:?} at {}", key, seqno);
+                }
             }
         }
     }
@@ -125,7 +130,7 @@ proptest! {
             for step in &moves {
                 let (Move::Seek(key, seqno) | Move::SeekForPrev(key, seqno)) = step else { continue };
                 let Ok(columns) = Columns::of(&bytes) else { continue };
-                if let Some(Found { value, .. }) = lookup(&columns, &bytes, key, *seqno) {
+                if let Some(Found { value, .. }) = lookup((&columns, &KeySamples::of(&columns, &bytes)), &bytes, key, *seqno) {
                     drop(block.slice(value));
                 }
             }
