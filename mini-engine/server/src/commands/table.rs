@@ -127,16 +127,27 @@ const fn numbered<const N: usize>(mut commands: [Command; N]) -> [Command; N] {
     commands
 }
 
-/// The length of the longest name of a command, in bytes.
-const LONGEST_NAME: usize = 16;
+/// The names of the commands as numbers: the zero-padded bytes, so that the numbers are in the order of the names.
+static NAMES: &[u128] = &{
+    let (mut names, mut place) = ([0; COMMANDS.len()], 0);
+    while place < names.len() {
+        names[place] = number_of(COMMANDS[place].name.as_bytes());
+        place += 1;
+    }
+    names
+};
+
+/// The number of a name of at most 16 bytes, in any case.
+const fn number_of(name: &[u8]) -> u128 {
+    let mut capitals = [0; size_of::<u128>()];
+    capitals.split_at_mut(name.len()).0.copy_from_slice(name);
+    capitals.make_ascii_uppercase();
+    u128::from_be_bytes(capitals)
+}
 
 fn lookup(name: &[u8]) -> Option<&'static Command> {
-    let mut capitals = [0; LONGEST_NAME];
-    let capitals = capitals.get_mut(..name.len())?;
-    capitals.copy_from_slice(name);
-    capitals.make_ascii_uppercase();
-    let place = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(capitals)).ok()?;
-    COMMANDS.get(place)
+    let number = (name.len() <= size_of::<u128>()).then(|| number_of(name))?;
+    COMMANDS.get(NAMES.binary_search(&number).ok()?).filter(|command| command.name.len() == name.len())
 }
 
 /// The command that a request names, if requests of this form may be carried out together.
@@ -209,12 +220,12 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_every_command_is_found_by_its_name() {
-        // Catches a command that the binary search does not find, and a name that is too long for the lookup.
+        // Catches a command that the binary search does not find, and a name that is too long for the lookup or ends with its padding.
         for command in COMMANDS {
             let found = lookup(command.name.to_lowercase().as_bytes()).expect(command.name);
             assert_eq!(found.name, command.name);
         }
         assert!(COMMANDS.is_sorted_by_key(|command| command.name));
-        assert!(lookup(b"").is_none() && lookup(b"GE").is_none() && lookup(&[b'A'; 100]).is_none());
+        assert!(lookup(b"").is_none() && lookup(b"GE").is_none() && lookup(b"GET\0").is_none() && lookup(&[b'A'; 100]).is_none());
     }
 }

@@ -13,6 +13,8 @@
 //! error, since a part of the batch may be in the log. The other requests are carried out again: a database that refuses writes can still serve
 //! reads.
 
+use std::ops::Range;
+
 use mini_engine::Result;
 
 use super::run::{run_alone, run_in};
@@ -33,16 +35,16 @@ const KEPT_PARTS: usize = 1024;
 
 struct Request {
     command: &'static Command,
-    /// The index of the request's first part among all parts, and the number of its parts.
-    parts: (usize, usize),
-    /// The end of the request in the input.
-    end: usize,
+    /// The indices of the request's parts among all parts.
+    parts: Range<usize>,
+    /// The position of the request in the input.
+    bytes: Range<usize>,
 }
 
 /// The requests at the beginning of a client's input. The memory of this structure is kept for later requests.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    /// For each part of all requests, its start and its end in the input.
+    /// For each part of all requests, its start and its end in its request.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
     /// The parts of a request that is a line: such a request is carried out alone, and its parts are not in the input.
@@ -113,9 +115,9 @@ impl Pipeline {
         if found.is_empty() {
             self.line = Some(OwnedArgs::new(&parser.args(&input[begin..])));
         }
-        let parts = (self.parts.len(), found.len());
-        self.parts.extend(found.iter().map(|&(from, to)| (begin + from, begin + to)));
-        self.requests.push(Request { command, parts, end: begin + len });
+        let parts = self.parts.len()..self.parts.len() + found.len();
+        self.parts.extend_from_slice(found);
+        self.requests.push(Request { command, parts, bytes: begin..begin + len });
         parser.next();
     }
 
@@ -129,7 +131,7 @@ impl Pipeline {
 
     /// The end in the input of the first `requests` requests.
     pub(super) fn end_of(&self, requests: usize) -> usize {
-        self.requests[..requests].last().map_or(0, |last| last.end)
+        self.requests[..requests].last().map_or(0, |last| last.bytes.end)
     }
 
     /// The memory of the pipeline, in bytes.
@@ -169,13 +171,13 @@ impl Pipeline {
         if self.requests.len() < 2 {
             return Ok(None);
         }
-        let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
-        let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
-        if keys.is_empty() {
-            // It needs no overlay, because no request reads the writes of an earlier one.
-            return Ok(Some(Keyspace::of_command(context.client.database.clone())));
+        let database = context.client.database.clone();
+        if self.requests.iter().all(|request| !request.command.reads_its_key()) {
+            // No request reads the writes of an earlier one.
+            return Ok(Some(Keyspace::of_command(database)));
         }
-        Keyspace::of_several_reading(context.client.database.clone(), &keys, enough(context)).map(Some)
+        let keys = self.all(input).map(|(command, args)| (args.at(1), command.reads_its_key()));
+        Keyspace::of_pipeline(database, keys, enough(context)).map(Some)
     }
 
     fn together(
@@ -187,6 +189,7 @@ impl Pipeline {
         let begun = output.len();
         let mut has_written = Vec::with_capacity(self.requests.len());
         let mut done = self.answer(context, (input, &mut *output), |context, command, args| {
+            keyspace.turn_to(has_written.len());
             let before = keyspace.writes();
             let reply = run_in(context, &mut keyspace, command, args);
             has_written.push(keyspace.writes() > before);
@@ -249,11 +252,10 @@ impl Pipeline {
     }
 
     /// The requests that were taken.
-    pub(super) fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {
-        self.requests.iter().map(move |request| {
-            let (from, count) = request.parts;
-            let args = self.line.as_ref().map(OwnedArgs::args);
-            (request.command, args.unwrap_or(Args::new(input, &self.parts[from..from + count])))
+    pub(super) fn all<'a>(&'a self, input: &'a [u8]) -> impl ExactSizeIterator<Item = (&'static Command, Args<'a>)> {
+        self.requests.iter().map(move |Request { command, parts, bytes }| {
+            let in_input = || Args::new(&input[bytes.clone()], &self.parts[parts.clone()]);
+            (*command, self.line.as_ref().map_or_else(in_input, OwnedArgs::args))
         })
     }
 }
