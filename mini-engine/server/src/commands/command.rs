@@ -22,7 +22,7 @@ pub(super) enum Flag {
     /// Without options, it may be carried out together with neighbouring requests of a pipeline: it reads or writes the value of one key. Its write
     /// comes last and its reply is then short, so nothing can refuse the request after the write.
     Together,
-    /// Like `Together`, but without a read.
+    /// Like `Together`, but without a read, and possibly with several keys.
     Blind,
     /// Not allowed in a cluster.
     OneNode,
@@ -103,7 +103,15 @@ impl Command {
 
     /// Whether a request of this length has no options and the command then only writes.
     pub(crate) fn is_blind(&self, parts: usize) -> bool {
-        !self.reads_its_key() && parts == self.least_parts()
+        !self.reads_its_key() && self.has_no_options(parts)
+    }
+
+    /// Whether a request of this length has the right number of parts and no options.
+    pub(super) fn has_no_options(&self, parts: usize) -> bool {
+        match self.keys {
+            Keys::Pairs => parts >= self.least_parts() && !parts.is_multiple_of(2),
+            _ => parts == self.least_parts(),
+        }
     }
 
     /// Whether the command's result depends only on the request and the keys, not on the node's cursors or the scripts that it has received.
@@ -168,7 +176,7 @@ impl Command {
         }
     }
 
-    pub(super) fn least_parts(&self) -> usize {
+    fn least_parts(&self) -> usize {
         self.arity.unsigned_abs() as usize
     }
 

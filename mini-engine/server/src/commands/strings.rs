@@ -98,16 +98,15 @@ pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
 /// The number of keys that MGET searches for together.
 const MGET_PART: usize = 64;
 
-/// A key and a value.
-type Pair<'a> = (&'a [u8], &'a [u8]);
-
 /// The pairs of keys and values of MSET and MSETNX.
-fn pairs<'a>(args: Args<'a>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
+fn pairs<'a>(
+    args: Args<'a>,
+    name: &str,
+) -> Result<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>, Refusal> {
     if args.len().is_multiple_of(2) {
         return Err(Refusal::new(format!("ERR wrong number of arguments for '{name}' command")));
     }
-    let keys = args.from(1).step_by(2);
-    Ok(keys.zip(args.from(2).step_by(2)).collect())
+    Ok(args.from(1).step_by(2).zip(args.from(2).step_by(2)))
 }
 
 pub(super) fn mset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
@@ -119,7 +118,7 @@ pub(super) fn mset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) 
 
 pub(super) fn msetnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
     let pairs = pairs(args, "msetnx")?;
-    for (key, _) in &pairs {
+    for (key, _) in pairs.clone() {
         if keys.contains(key)? {
             return Ok(Reply::Integer(0));
         }
@@ -185,7 +184,7 @@ pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
 fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
     let old = keys.get_with_expiry(key)?;
     let sum = sum(old.as_ref().map(|(value, _)| &**value), by)?;
-    keys.insert_until(key, sum.to_string().as_bytes(), old.and_then(|(_, expiry)| expiry))?;
+    keys.insert_until(key, itoa::Buffer::new().format(sum).as_bytes(), old.and_then(|(_, expiry)| expiry))?;
     Ok(Reply::Integer(sum))
 }
 

@@ -71,7 +71,7 @@ static COMMANDS: &[Command] = {
         command("MGET", -2, &[Readonly, Fast], All, strings::mget, "Returns several values, of one moment"),
         of_server("MONITOR", 1, &[Admin, NoMulti], None, connection::monitor, "Shows the requests of all clients"),
         command("MOVE", 3, &[Write, Fast, OneNode], First, keys::move_key, "Moves a key to another database"),
-        command("MSET", -3, &[Write], Pairs, strings::mset, "Sets several values as one batch"),
+        command("MSET", -3, &[Write, Blind], Pairs, strings::mset, "Sets several values as one batch"),
         command("MSETNX", -3, &[Write], Pairs, strings::msetnx, "Sets several values as one batch if none of the keys is there"),
         of_server("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
         command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw")
@@ -154,7 +154,7 @@ fn lookup(name: &[u8]) -> Option<&'static Command> {
 pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
     let command = lookup(args.from(0).next()?)?;
     let may_join = command.flags.iter().any(|flag| matches!(flag, Flag::Together | Flag::Blind));
-    (may_join && args.len() == command.least_parts()).then_some(command)
+    (may_join && command.has_no_options(args.len())).then_some(command)
 }
 
 /// The command that a request names, if the request has the right number of parts and no unknown subcommand.
@@ -226,6 +226,11 @@ mod tests {
             assert_eq!(found.name, command.name);
         }
         assert!(COMMANDS.is_sorted_by_key(|command| command.name));
-        assert!(lookup(b"").is_none() && lookup(b"GE").is_none() && lookup(b"GET\0").is_none() && lookup(&[b'A'; 100]).is_none());
+        assert!(
+            lookup(b"").is_none()
+                && lookup(b"GE").is_none()
+                && lookup(b"GET\0").is_none()
+                && lookup(&[b'A'; 100]).is_none()
+        );
     }
 }

@@ -48,6 +48,13 @@ pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) 
     Ok(Reply::OK)
 }
 
+/// Gives up the transaction whose EXEC was refused.
+pub(crate) fn abort(context: &mut Context<'_>, refusal: Refusal) -> Refusal {
+    context.client.transaction = None;
+    forget_watched(context);
+    refusal.of_exec()
+}
+
 /// The maximum memory for the keys that one client watches, in bytes. It is limited because any client's removal of a range visits all watched keys.
 const MOST_WATCHED: usize = 4 << 20;
 

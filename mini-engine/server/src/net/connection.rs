@@ -226,6 +226,7 @@ impl Connection {
                 Step::Done { len, requests } => {
                     self.consumed += len;
                     self.turn.1 += requests;
+                    self.forget_consumed();
                 }
                 Step::Later(len, later) => {
                     // The reply comes in a later turn.

@@ -115,12 +115,17 @@ impl Output {
 
     /// Sends the bytes that `to` accepts at once, and drops them. Returns their number.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
-        let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
-        let mut skip = self.sent;
-        for (slice, part) in together.iter_mut().zip(&self.parts) {
-            *slice = IoSlice::new(&part.bytes()[std::mem::take(&mut skip)..]);
-        }
-        let sent = to.write_vectored(&together[..self.parts.len().min(SENT_TOGETHER)])?;
+        let sent = match self.parts.len() {
+            1 => to.write(&self.parts[0].bytes()[self.sent..])?,
+            parts => {
+                let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
+                let mut skip = self.sent;
+                for (slice, part) in together.iter_mut().zip(&self.parts) {
+                    *slice = IoSlice::new(&part.bytes()[std::mem::take(&mut skip)..]);
+                }
+                to.write_vectored(&together[..parts.min(SENT_TOGETHER)])?
+            }
+        };
         self.len -= sent;
         self.sent += sent;
         while self.parts.front().is_some_and(|first| self.sent >= first.bytes().len()) {

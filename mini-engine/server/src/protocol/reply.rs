@@ -142,6 +142,12 @@ impl Refusal {
         Self::new("ERR syntax error")
     }
 
+    /// The refusal of the EXEC that was refused for this reason, as in Redis.
+    pub(crate) fn of_exec(self) -> Self {
+        let reason = self.text.strip_prefix("ERR ").unwrap_or(&self.text);
+        Self { text: format!("EXECABORT Transaction discarded because of: {reason}"), ..self }
+    }
+
     /// The engine's error, if it is the reason.
     pub(crate) fn cause(&self) -> Option<&Error> {
         self.cause.as_ref()

@@ -244,7 +244,21 @@ impl Parser {
     }
 
     /// Reads a header: a type, and a number that is the length of a `what`. Returns `None` if it is not complete.
+    #[inline]
     fn header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
+        // Nearly every header has one digit or two, and is complete.
+        let (number, len) = match input[self.at..] {
+            [found, ones @ b'1'..=b'9', b'\r', b'\n', ..] if found == kind => (ones - b'0', 4),
+            [found, tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] if found == kind => {
+                ((tens - b'0') * 10 + (ones - b'0'), 5)
+            }
+            _ => return self.any_header(input, kind, what),
+        };
+        self.at += len;
+        Ok(Some(number.into()))
+    }
+
+    fn any_header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
         let rest = &input[self.at..];
         let Some((&found, rest)) = rest.split_first() else {
             return Ok(None);

@@ -226,7 +226,7 @@ impl Grouped {
         Reply::OK
     }
 
-    fn take_watched(&mut self) -> Vec<Watched> {
+    pub(super) fn take_watched(&mut self) -> Vec<Watched> {
         (self.watched_bytes, self.watching) = (0, None);
         std::mem::take(&mut self.watched)
     }

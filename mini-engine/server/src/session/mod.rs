@@ -225,7 +225,14 @@ fn dispatch(
     begun: Instant,
 ) -> (Reply, After) {
     let mut context = Context::new(shared, client);
-    let reply = find(&mut context, args, begun).and_then(|command| match &context.client.transaction {
+    let found = find(&mut context, args, begun).map_err(|refusal| match args.at(0).eq_ignore_ascii_case(b"EXEC") {
+        true => {
+            drop(grouped.take_watched());
+            transaction::abort(&mut context, refusal)
+        }
+        false => refusal,
+    });
+    let reply = found.and_then(|command| match &context.client.transaction {
         _ if context.shared.groups.is_some() => grouped.dispatch(&mut context, command, args).map(Next::Reply),
         Some(_) if !command.runs_at_once() => {
             let reply = transaction::queue(&mut context, command, args)?;

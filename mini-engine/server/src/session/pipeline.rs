@@ -1,7 +1,8 @@
 //! Requests of one client that arrive together and are carried out together.
 //!
-//! Each of them reads or writes the value of one key. The server searches for their keys together, as for MGET, because a search spends most of its
-//! time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes of earlier ones, and has its own reply.
+//! Each of them reads or writes the value of one key, or they are all writes that read nothing. The server searches for their keys together, as for
+//! MGET, because a search spends most of its time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes
+//! of earlier ones, and has its own reply.
 //!
 //! Bounds: a request longer than [`ENOUGH_BYTES`] is carried out alone. The values that are read together, and the replies of a step, have at most
 //! that many bytes plus one value. The remaining requests wait for the next step, and are carried out one by one until replies are short again.
@@ -15,7 +16,7 @@
 
 use std::ops::Range;
 
-use mini_engine::Result;
+use mini_engine::{MAX_KEY_LEN, Result};
 
 use super::run::{run_alone, run_in};
 use crate::commands::{self, Command};
@@ -30,6 +31,8 @@ const MOST: usize = 16;
 /// The number of bytes of values, or of replies, that is enough for one step, unless the limit of a request is smaller.
 const ENOUGH_BYTES: usize = 64 << 10;
 
+/// The maximum number of parts of a request that names one key: the command, the key and a value.
+const ONE_KEY_PARTS: usize = 3;
 /// The number of parts for which memory is kept.
 const KEPT_PARTS: usize = 1024;
 
@@ -62,6 +65,8 @@ pub(super) struct Done {
 
 // Each request has a bit.
 const _: () = assert!(MOST <= u32::BITS as usize);
+// No key of a request that goes with others is too long: MSET would be refused after a part of its writes.
+const _: () = assert!(ENOUGH_BYTES <= MAX_KEY_LEN + 1);
 
 impl Done {
     /// Appends the reply of the next request.
@@ -80,6 +85,7 @@ impl Pipeline {
         self.clear();
         let most = most.min(if self.goes_alone { 1 } else { MOST });
         let (mut end, mut is_long) = (0, false);
+        let (mut any_reads, mut any_has_keys) = (false, false);
         // The next step finds malformed bytes again, and reports them, after the requests before them are carried out.
         while self.requests.len() < most
             && !is_long
@@ -88,7 +94,9 @@ impl Pipeline {
             && parser.parts().is_some()
         {
             is_long = len > ENOUGH_BYTES;
-            if is_long && !self.requests.is_empty() {
+            any_reads |= command.reads_its_key();
+            any_has_keys |= parser.args(&input[end..]).len() > ONE_KEY_PARTS;
+            if (is_long || any_reads && any_has_keys) && !self.requests.is_empty() {
                 break;
             }
             self.take(parser, (input, end), len, command);
@@ -187,12 +195,13 @@ impl Pipeline {
         (input, output): (&[u8], &mut Output),
     ) -> Done {
         let begun = output.len();
-        let mut has_written = Vec::with_capacity(self.requests.len());
+        let (mut place, mut written) = (0, 0u32);
         let mut done = self.answer(context, (input, &mut *output), |context, command, args| {
-            keyspace.turn_to(has_written.len());
+            keyspace.turn_to(place);
             let before = keyspace.writes();
             let reply = run_in(context, &mut keyspace, command, args);
-            has_written.push(keyspace.writes() > before);
+            written |= u32::from(keyspace.writes() > before) << place;
+            place += 1;
             reply
         });
         match context.commit(keyspace) {
@@ -205,10 +214,10 @@ impl Pipeline {
                 output.truncate(begun);
                 done = Done::default();
                 let enough = begun + enough(context);
-                for ((command, args), has_written) in self.all(input).zip(has_written) {
+                for (place, (command, args)) in self.all(input).take(place).enumerate() {
                     // No request may wait for the next step, because a write behind it would then be tried twice. So reads that would return too much
                     // get the same error.
-                    let outcome = match has_written || output.len() >= enough {
+                    let outcome = match written >> place & 1 == 1 || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };

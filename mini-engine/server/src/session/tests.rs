@@ -179,7 +179,10 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
          bogus => -ERR unknown command 'bogus' | set a lost => +QUEUED
          exec => -EXECABORT Transaction discarded because of previous errors. | multi => +OK
          save => -ERR Command not allowed inside a transaction
-         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x",
+         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x
+         watch a => +OK | set a 1x => +OK | multi => +OK | set a lost => +QUEUED
+         exec now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $2 1x",
     );
     // The transaction is one batch, with the last value of each key.
     let before = server.shared.keys.db.metrics();
@@ -859,6 +862,10 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     // The second SET has an option, and the third is incomplete.
     assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
     assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
+    // Several keys go together with other writes, but not with reads.
+    assert_eq!(taken(b"mset a 2 b 2\r\nset a 3\r\nmset b 3 c 3\r\nget a\r\n", 100), 3);
+    assert_eq!(taken(b"get a\r\nmset a 4 b 4\r\n", 100), 1);
+    server.talk("mset a 5 b => -ERR wrong number of arguments for 'mset' command | mget a b c => *3 $1 3 $1 3 $1 3");
 }
 
 #[test]

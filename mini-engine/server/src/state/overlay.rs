@@ -44,26 +44,27 @@ impl KnownValues {
         commands: impl ExactSizeIterator<Item = (&'a [u8], bool)>,
         soft_limit: usize,
     ) -> Result<Self> {
-        let (mut places, mut keys) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
+        let len = commands.len();
+        let [mut places, mut ends] = [Vec::with_capacity(len), Vec::with_capacity(len)];
+        let (mut keys, mut are_read) = (Vec::with_capacity(len), Vec::with_capacity(len));
         for (key, is_read) in commands {
-            // Keys mostly differ in their last bytes, and a comparison of these costs no call.
-            let is_same = |(other, _): &(&[u8], bool)| other.last_chunk::<4>() == key.last_chunk() && *other == key;
-            let place = keys.iter().position(is_same).unwrap_or(keys.len());
-            match keys.get_mut(place) {
-                Some((_, is_any_read)) => *is_any_read |= is_read,
-                None => keys.push((key, is_read)),
+            // Keys mostly differ in their last bytes.
+            let end = key.last_chunk().map_or(0, |end| u32::from_ne_bytes(*end) as usize);
+            let place = (0..keys.len()).find(|&place| ends[place] == end && keys[place] == key).unwrap_or(keys.len());
+            if place == keys.len() {
+                ends.push(end);
+                keys.push(key);
+                are_read.push(false);
             }
+            are_read[place] |= is_read;
             places.push(place);
         }
-        let read: Vec<&[u8]> = keys.iter().filter(|(_, is_read)| *is_read).map(|(key, _)| *key).collect();
         let expiry = (!stored.has_expiring_entries()).then_some(None);
-        let mut found = stored.get_many_up_to(soft_limit, &read)?.into_iter();
         let held = |value: Slice| Held { value, expiry };
-        let values = keys.iter().map(|(_, is_read)| match is_read {
-            true => found.next().flatten().map(|value| value.map(held)),
-            false => None,
-        });
-        let values = values.collect();
+        let read = keys.iter().zip(&are_read).filter_map(|(key, is_read)| is_read.then_some(key));
+        let mut found = stored.get_many_up_to(soft_limit, read)?.into_iter();
+        let values = are_read.iter().map(|is_read| is_read.then(|| found.next().flatten()).flatten());
+        let values = values.map(|known| known.map(|value| value.map(held))).collect();
         Ok(Self { places, values, current: 0 })
     }
 
