@@ -173,7 +173,7 @@ pub(crate) fn writing() -> impl Iterator<Item = &'static Command> {
 }
 
 /// COMMAND: describes the table.
-fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
+fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     if args.len() == 1 {
         return Ok(Reply::Array(COMMANDS.iter().map(|command| command.info()).collect()));
     }
@@ -199,7 +199,7 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
 }
 
 /// The keys that a request names, for COMMAND GETKEYS.
-fn keys_of(request: Args<'_>) -> Result<Reply, Refusal> {
+fn keys_of(request: Args<'_>) -> Outcome {
     let command = lookup(request.at(0)).ok_or_else(|| Refusal::new("ERR Invalid command specified"))?;
     if matches!(command.keys, Keys::None | Keys::Bounds | Keys::Beginning | Keys::Any) {
         return Err(Refusal::new("ERR The command has no key arguments"));

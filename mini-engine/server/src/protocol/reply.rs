@@ -122,7 +122,7 @@ fn line(kind: u8, text: &[u8], out: &mut Output) {
     out.put_all(&[&[kind], text, CRLF]);
 }
 
-/// The result of a command or a job. `Shared::reply` makes a reply of this result.
+/// The result of a command or a job. `Counters::reply` makes a reply of this result.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
 /// The reason why a command was not carried out.

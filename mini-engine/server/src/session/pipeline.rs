@@ -71,7 +71,7 @@ const _: () = assert!(ENOUGH_BYTES <= MAX_KEY_LEN + 1);
 impl Done {
     /// Appends the reply of the next request.
     fn answer(&mut self, context: &mut Context<'_>, outcome: Outcome, output: &mut Output) {
-        let reply = context.shared.reply(outcome);
+        let reply = context.shared.counters.reply(outcome);
         reply.encode(context.client.version, output);
         self.failed |= u32::from(matches!(reply, Reply::Error(_))) << self.requests;
         self.requests += 1;

@@ -55,7 +55,7 @@ pub(crate) fn text(shared: &Shared) -> String {
 
 fn server(shared: &Shared, text: &mut Text) {
     use Kind::{Counter, Gauge};
-    let (counters, refused) = (&shared.counters, &shared.refused);
+    let (counters, refused) = (&shared.counters, &shared.counters.refused);
     text.number(Gauge, "uptime_seconds", "Time since the server was started.", shared.started.elapsed().as_secs());
     let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}"));
     text.family(
@@ -76,11 +76,11 @@ fn server(shared: &Shared, text: &mut Text) {
     text.number(Counter, "sent_bytes_total", "Bytes of replies.", counters.sent_bytes);
     text.number(Counter, "key_hits_total", "Keys that commands looked for and found.", counters.hits);
     text.number(Counter, "key_misses_total", "Keys that commands looked for in vain.", counters.misses);
-    text.number(Counter, "writes_refused_total", "Operations that the engine refused.", shared.writes.refused);
-    text.number(Counter, "damage_met_total", "Times that damage was met.", shared.damage.met);
-    text.number(Gauge, "last_save_timestamp_seconds", "When the last checkpoint was made.", shared.last_save);
+    text.number(Counter, "writes_refused_total", "Operations that the engine refused.", shared.counters.writes.refused);
+    text.number(Counter, "damage_met_total", "Times that damage was met.", shared.counters.damage.met);
+    text.number(Gauge, "last_save_timestamp_seconds", "When the last checkpoint was made.", shared.saves.last);
     let of_commands = |value: fn(&CommandStat) -> String| {
-        let stats = shared.stats.called();
+        let stats = shared.counters.stats.called();
         stats.map(move |stat| (format!("{{command=\"{}\"}}", stat.name.to_lowercase()), value(stat)))
     };
     text.family(

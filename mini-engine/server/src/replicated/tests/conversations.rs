@@ -181,7 +181,8 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
     for node in [&mut node, &mut other] {
         node.write(LONG_AGO, &["mset a x b x"]);
     }
-    let (Step::Asked(Ask::Writes(mut writes)), _) = client.next(&node, &format!("evalsha {hash} 1 a x")) else {
+    let (Step::Asked(GroupRequests::Writes(mut writes)), _) = client.next(&node, &format!("evalsha {hash} 1 a x"))
+    else {
         panic!("a write")
     };
     let (_, write) = writes.remove(0);
