@@ -29,26 +29,16 @@ pub(super) enum Flag {
 }
 
 impl Flag {
-    fn name(self) -> Option<&'static str> {
+    /// The name of the flag for clients, and the category of commands to which a command with this flag belongs.
+    fn names(self) -> [Option<&'static str>; 2] {
         match self {
-            Self::Write => Some("write"),
-            Self::Readonly => Some("readonly"),
-            Self::Fast => Some("fast"),
-            Self::Admin => Some("admin"),
-            Self::NoAuth => Some("no_auth"),
-            Self::NoMulti => Some("no_multi"),
-            Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
-        }
-    }
-
-    /// The category of commands to which a command with this flag belongs.
-    fn category(self) -> Option<&'static str> {
-        match self {
-            Self::Write => Some("@write"),
-            Self::Readonly => Some("@read"),
-            Self::Fast => Some("@fast"),
-            Self::Admin => Some("@admin"),
-            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
+            Self::Write => [Some("write"), Some("@write")],
+            Self::Readonly => [Some("readonly"), Some("@read")],
+            Self::Fast => [Some("fast"), Some("@fast")],
+            Self::Admin => [Some("admin"), Some("@admin")],
+            Self::NoAuth => [Some("no_auth"), None],
+            Self::NoMulti => [Some("no_multi"), None],
+            Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => [None, None],
         }
     }
 }
@@ -182,13 +172,13 @@ impl Command {
 
     /// The command's entry in the reply of COMMAND: name, arity, flags, keys, categories; without tips, further key positions or subcommands.
     pub(super) fn info(&self) -> Reply {
-        let words = |word: fn(Flag) -> Option<&'static str>| {
-            Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())
+        let words = |which: usize| {
+            Reply::Array(self.flags.iter().filter_map(|flag| flag.names()[which]).map(Reply::Simple).collect())
         };
         let [first, last, step] = self.keys.positions().map(Reply::Integer);
         let (name, arity) = (Reply::text(self.name.to_lowercase()), Reply::Integer(self.arity));
         let none = || Reply::Array(Vec::new());
-        let (flags, categories) = (words(Flag::name), words(Flag::category));
+        let (flags, categories) = (words(0), words(1));
         Reply::Array(vec![name, arity, flags, first, last, step, categories, none(), none(), none()])
     }
 
