@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
 use mini_engine_server::replicated::{
-    self, Access, Answer, Ask, MAX_REQUEST_BYTES, Reply, Request, ScanCursors, Write, encode_error,
+    self, Access, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Write, encode_error,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -39,7 +39,7 @@ impl Bridge {
     }
 }
 
-impl replicated::Groups for Bridge {
+impl replicated::Cluster for Bridge {
     fn is_one_group(&self) -> bool {
         self.local.groups().is_some_and(|groups| groups.identity.groups == 1)
     }
@@ -57,14 +57,14 @@ impl replicated::Groups for Bridge {
         }
     }
 
-    fn begin(&self, ask: Ask, answer: Answer) {
+    fn begin(&self, ask: GroupRequests, answer: ReplySender) {
         // This cannot happen: a node never leaves its cluster.
         let Some(groups) = self.local.groups() else { return };
         let reads = Arc::clone(&self.reads);
         self.runtime.spawn(async move {
             match ask {
-                Ask::Writes(writes) => answer.send(write(&groups, writes).await, None),
-                Ask::Reads { requests, may_be_stale, cursors } => {
+                GroupRequests::Writes(writes) => answer.send(write(&groups, writes).await, None),
+                GroupRequests::Reads { requests, may_be_stale, cursors } => {
                     // The semaphore is never closed.
                     let Ok(permit) = reads.acquire_owned().await else { return };
                     let replies = read(&groups, requests, may_be_stale, &cursors).await;

@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 use crate::local::{Groups, Local};
 use crate::network::Link;
 use crate::places::{Place, Places};
-use crate::wire::control::{Ask, Description, Told};
-use crate::wire::message::{Answer, Call};
+use crate::wire::control::{ControlReply, ControlRequest, Description};
+use crate::wire::message::{Call, CallReply};
 
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -98,9 +98,10 @@ impl Gossip {
 }
 
 async fn describe(link: &mut Link, own: (u64, Places)) -> Option<Description> {
-    let answered = timeout(ROUND, link.call(Call::Control(Ask::Describe(Some(own))), DEADLINE)).await.ok()?;
+    let answered =
+        timeout(ROUND, link.call(Call::Control(ControlRequest::Describe(Some(own))), DEADLINE)).await.ok()?;
     match answered {
-        Ok(Answer::Control(Told::Description(description))) => Some(*description),
+        Ok(CallReply::Control(ControlReply::Description(description))) => Some(*description),
         Ok(_) => None,
         Err(error) => {
             tracing::debug!(address = link.address(), %error, "a node was asked for the places of groups and does not answer");

@@ -15,7 +15,7 @@ use crate::local::Local;
 use crate::network::receive;
 use crate::types::Vote;
 use crate::wire::frames::Frames;
-use crate::wire::message::{Answer, Call, Numbered};
+use crate::wire::message::{Call, CallReply, Numbered};
 
 /// The maximum number of connections at one time: several for each group of each node.
 const MOST_CONNECTIONS: usize = 1024;
@@ -59,7 +59,7 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit
             let number = call.number;
             let body = match carry_out(&local, &mut frames, call).await {
                 Ok(answer) => answer,
-                Err(error) => Answer::Failed(error.to_string()),
+                Err(error) => CallReply::Failed(error.to_string()),
             };
             timeout(SEND_DEADLINE, frames.send(&Numbered { number, body })).await??;
         }
@@ -74,29 +74,29 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit
     }
 }
 
-async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<Answer> {
+async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<CallReply> {
     match call.body {
-        Call::Control(ask) => answer(local, ask).await.map(Answer::Control),
+        Call::Control(ask) => answer(local, ask).await.map(CallReply::Control),
         Call::Append(group, request) => {
             let response = find(local, group)?.raft().append_entries(request).await;
-            response.map(Answer::Append).map_err(Error::other)
+            response.map(CallReply::Append).map_err(Error::other)
         }
         Call::Vote(group, request) => {
-            find(local, group)?.raft().vote(request).await.map(Answer::Vote).map_err(Error::other)
+            find(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }
         Call::PreVote(group, request) => {
-            find(local, group)?.raft().pre_vote(request).await.map(Answer::Vote).map_err(Error::other)
+            find(local, group)?.raft().pre_vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }
         Call::Transfer(group, request) => {
             let response = find(local, group)?.raft().handle_transfer_leader(request).await;
-            response.map(Answer::Transfer).map_err(Error::other)
+            response.map(CallReply::Transfer).map_err(Error::other)
         }
         Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
     }
 }
 
-async fn snapshot(group: &Group, vote: Vote, frames: &mut Frames, number: u64) -> Result<Answer> {
+async fn snapshot(group: &Group, vote: Vote, frames: &mut Frames, number: u64) -> Result<CallReply> {
     let received = receive(frames, number, group.state()).await?;
     tracing::info!(group = group.number(), snapshot = %received.meta, "a snapshot of the leader is complete");
-    group.install(vote, received).await.map(Answer::Snapshot)
+    group.install(vote, received).await.map(CallReply::Snapshot)
 }

@@ -17,7 +17,7 @@
 //!
 //! The program `examples/embedded_server.rs` uses its database and serves it at the same time.
 //!
-//! A node of a cluster serves its clients with the same event loop, which passes requests for keys to the groups ([`replicated::Groups`]).
+//! A node of a cluster serves its clients with the same event loop, which passes requests for keys to the groups ([`replicated::Cluster`]).
 //!
 //! The modules, each of which uses only earlier ones: `transport` and `tls` (sockets), `protocol` (bytes of requests and replies), `groups` (the
 //! boundary to the groups of a cluster), `state` (kept between requests), `commands`, `session` (one client's requests, without sockets), `net`; in

@@ -178,7 +178,7 @@ fn the_engine_is_a_library_and_nothing_else() {
     assert!(!package().join("src/main.rs").exists());
     let optional: Vec<&str> = engine.lines().filter(|line| line.contains("optional")).collect();
     assert_eq!(optional, ["zstd = { workspace = true, optional = true }"]);
-    let names = "bytes clap clap_complete hdrhistogram indicatif mio redis-protocol rustls serde_json sha1_smol signal-hook tracing-subscriber";
+    let names = "clap clap_complete hdrhistogram indicatif itoa mio redis-protocol rustls serde_json sha1_smol signal-hook tracing-subscriber";
     for name in names.split(' ') {
         let is_named = |text: &str| text.lines().any(|line| line.split(['.', ' ']).next() == Some(name));
         let of_others = [manifest(&package().join("program")), manifest(&package().join("server"))];

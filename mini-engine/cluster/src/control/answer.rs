@@ -5,36 +5,38 @@ use std::sync::Arc;
 
 use crate::group::Group;
 use crate::local::{Groups, Local};
-use crate::wire::control::{Ask, Told};
+use crate::wire::control::{ControlReply, ControlRequest};
 
 /// Carries out a control request.
-pub(crate) async fn answer(local: &Local, ask: Ask) -> Result<Told> {
+pub(crate) async fn answer(local: &Local, ask: ControlRequest) -> Result<ControlReply> {
     match ask {
-        Ask::Describe(told) => {
+        ControlRequest::Describe(told) => {
             if let (Some((cluster, places)), Some(groups)) = (told, local.groups())
                 && cluster == groups.identity.cluster
             {
                 groups.hear(&places);
             }
-            Ok(Told::Description(Box::new(local.describe())))
+            Ok(ControlReply::Description(Box::new(local.describe())))
         }
-        Ask::Become { identity, joined, others } => {
-            local.become_node(identity, joined, others).await.map(|()| Told::Done).map_err(Error::other)
+        ControlRequest::Become { identity, joined, others } => {
+            local.become_node(identity, joined, others).await.map(|()| ControlReply::Done).map_err(Error::other)
         }
-        Ask::Initialize { group, members } => of(local, group, async |group| group.initialize(members).await).await,
-        Ask::AddLearner { group, node, member } => {
+        ControlRequest::Initialize { group, members } => {
+            of(local, group, async |group| group.initialize(members).await).await
+        }
+        ControlRequest::AddLearner { group, node, member } => {
             of(local, group, async |group| group.add_learner(node, member).await).await
         }
-        Ask::Promote { group, node } => of(local, group, async |group| group.promote(node).await).await,
-        Ask::Remove { group, node } => of(local, group, async |group| group.remove(node).await).await,
+        ControlRequest::Promote { group, node } => of(local, group, async |group| group.promote(node).await).await,
+        ControlRequest::Remove { group, node } => of(local, group, async |group| group.remove(node).await).await,
     }
 }
 
 /// Calls `run` with a group, if the group is on this node.
-async fn of(local: &Local, group: u32, run: impl AsyncFnOnce(&Group) -> Result<Told>) -> Result<Told> {
+async fn of(local: &Local, group: u32, run: impl AsyncFnOnce(&Group) -> Result<ControlReply>) -> Result<ControlReply> {
     match groups(local)?.get(group) {
         Some(group) => run(&group).await,
-        None => Ok(Told::NotLeader(None)),
+        None => Ok(ControlReply::NotLeader(None)),
     }
 }
 

@@ -11,9 +11,9 @@ use crate::identity::Identity;
 use crate::network::{Dialer, Link};
 use crate::places::{Membership, Places};
 use crate::settings::Security;
-use crate::wire::control::{Ask, Description, GroupDescription, Told};
+use crate::wire::control::{ControlReply, ControlRequest, Description, GroupDescription};
 use crate::wire::handshake::Audience;
-use crate::wire::message::{Answer, Call};
+use crate::wire::message::{Call, CallReply};
 
 /// The maximum time until a node replies, even if it waits for a majority.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
@@ -44,11 +44,11 @@ impl ControlClient {
         Ok(Self { dialer: Arc::new(Dialer::new(security)?) })
     }
 
-    async fn ask(&self, address: &str, audience: Audience, ask: Ask) -> Result<Told> {
+    async fn ask(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<ControlReply> {
         let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
         let answered = link.call(Call::Control(ask), CALL_DEADLINE).await;
         match answered {
-            Ok(Answer::Control(told)) => Ok(told),
+            Ok(CallReply::Control(told)) => Ok(told),
             Ok(_) => Err(refused(address, "the answer is not one to this question")),
             // The node itself replied with this error.
             Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
@@ -58,16 +58,18 @@ impl ControlClient {
         }
     }
 
-    pub(super) async fn tell(&self, address: &str, audience: Audience, ask: Ask) -> Result<()> {
+    pub(super) async fn tell(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<()> {
         match self.ask(address, audience, ask).await? {
-            Told::Done | Told::Changed(_) => Ok(()),
-            Told::NotLeader(_) | Told::Description(_) => Err(refused(address, "it does not lead the group")),
+            ControlReply::Done | ControlReply::Changed(_) => Ok(()),
+            ControlReply::NotLeader(_) | ControlReply::Description(_) => {
+                Err(refused(address, "it does not lead the group"))
+            }
         }
     }
 
     pub(super) async fn describe(&self, address: &str) -> Result<Description> {
-        match self.ask(address, None, Ask::Describe(None)).await? {
-            Told::Description(description) => Ok(*description),
+        match self.ask(address, None, ControlRequest::Describe(None)).await? {
+            ControlReply::Description(description) => Ok(*description),
             _ => Err(refused(address, "it does not describe itself")),
         }
     }
@@ -104,16 +106,16 @@ impl ControlClient {
     }
 
     /// Sends a request to the leader of a group, whichever node that is at the time. Returns the leader's reply.
-    pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: Ask) -> Result<Told> {
+    pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: ControlRequest) -> Result<ControlReply> {
         let begun = Instant::now();
         loop {
             let leader = self.leader(address, group).await?;
             let told = self.ask(&leader.address, leader.audience, ask.clone()).await;
             let is_late = begun.elapsed() > LEADER_DEADLINE;
             match told {
-                Ok(done @ (Told::Done | Told::Changed(_))) => return Ok(done),
+                Ok(done @ (ControlReply::Done | ControlReply::Changed(_))) => return Ok(done),
                 Err(error) if is_late || matches!(error, Error::Refused { .. }) => return Err(error),
-                Ok(Told::NotLeader(_) | Told::Description(_)) if is_late => {
+                Ok(ControlReply::NotLeader(_) | ControlReply::Description(_)) if is_late => {
                     return Err(refused(address, format!("group {group} changes its leader all the time")));
                 }
                 _ => sleep(PAUSE).await,

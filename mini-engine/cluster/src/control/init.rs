@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::identity::Identity;
 use crate::settings::MAX_GROUPS;
 use crate::types::{Member, Position};
-use crate::wire::control::{Ask, Description};
+use crate::wire::control::{ControlRequest, Description};
 
 /// The plan of a new cluster.
 struct Plan {
@@ -38,7 +38,7 @@ impl ControlClient {
             let identity = Identity { cluster, node, groups };
             // The nodes are members from the beginning of the log on.
             let joined = plan.groups_of(node).map(|group| (group, Some(Position::default()))).collect();
-            self.tell(address, None, Ask::Become { identity, joined, others: others.clone() }).await?;
+            self.tell(address, None, ControlRequest::Become { identity, joined, others: others.clone() }).await?;
         }
         for group in 0..groups {
             // The node that gets the request becomes a candidate: so each node leads some of the groups.
@@ -46,7 +46,7 @@ impl ControlClient {
             let description = self.describe(&addresses[at]).await?;
             if description.groups.get(&group).is_some_and(|group| group.members.is_empty()) {
                 let (audience, members) = (Some((cluster, at as u64 + 1)), plan.members_of(group));
-                self.tell(&addresses[at], audience, Ask::Initialize { group, members }).await?;
+                self.tell(&addresses[at], audience, ControlRequest::Initialize { group, members }).await?;
             }
         }
         // Waits until all nodes have a report of every leader; this shows that the addresses are right.

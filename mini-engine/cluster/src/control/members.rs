@@ -10,7 +10,7 @@ use super::status::{NodeStatus, Status};
 use crate::error::Result;
 use crate::identity::{Identity, Joined};
 use crate::places::{Membership, Places};
-use crate::wire::control::{Ask, Told};
+use crate::wire::control::{ControlReply, ControlRequest};
 
 /// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
 const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
@@ -56,18 +56,18 @@ impl ControlClient {
         let identity = identity(&status, node);
         let others: BTreeSet<String> = status.places.members().into_values().map(|member| member.cluster).collect();
         let join = async |joined: Joined| {
-            self.tell(address, None, Ask::Become { identity, joined, others: others.clone() }).await
+            self.tell(address, None, ControlRequest::Become { identity, joined, others: others.clone() }).await
         };
         join(groups.iter().map(|group| (*group, None)).collect()).await?;
         for group in groups.iter().copied() {
-            let ask = Ask::AddLearner { group, node, member: new.member.clone() };
-            if let Told::Changed(position) = self.tell_leader(to, group, ask).await? {
+            let ask = ControlRequest::AddLearner { group, node, member: new.member.clone() };
+            if let ControlReply::Changed(position) = self.tell_leader(to, group, ask).await? {
                 join(Joined::from([(group, Some(position))])).await?;
             }
         }
         for group in groups {
             self.wait_until_level(to, group, node, &mut progress).await?;
-            self.tell_leader(to, group, Ask::Promote { group, node }).await?;
+            self.tell_leader(to, group, ControlRequest::Promote { group, node }).await?;
         }
         Ok(node)
     }
@@ -101,12 +101,12 @@ impl ControlClient {
             let here = leaves().filter(|(group, _)| description.groups.contains_key(group));
             let joined = here.map(|(group, membership)| (group, Some(membership.since))).collect();
             let identity = identity(&status, node);
-            let ask = Ask::Become { identity, joined, others: BTreeSet::new() };
+            let ask = ControlRequest::Become { identity, joined, others: BTreeSet::new() };
             // The node may have left the group meanwhile.
             self.tell(&found.member.cluster, Some((status.cluster, node)), ask).await.ok();
         }
         for group in groups.iter().copied() {
-            self.tell_leader(from, group, Ask::Remove { group, node }).await?;
+            self.tell_leader(from, group, ControlRequest::Remove { group, node }).await?;
         }
         let is_member = of_member(&status.places, node).any(|(group, _)| !groups.contains(&group));
         Ok(Removed { node, is_member })

@@ -10,26 +10,26 @@ use tokio::time::timeout;
 
 use super::handle::{Group, Leader};
 use crate::types::{Member, Position};
-use crate::wire::control::Told;
+use crate::wire::control::ControlReply;
 
 /// A change that is not committed after this time is reported as failed; it may still be committed later.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 impl Group {
     /// Makes these nodes the first members, unless the group already has members.
-    pub(crate) async fn initialize(&self, members: BTreeMap<u64, Member>) -> Result<Told> {
+    pub(crate) async fn initialize(&self, members: BTreeMap<u64, Member>) -> Result<ControlReply> {
         match self.raft.initialize(members).await {
-            Ok(()) => Ok(Told::Done),
+            Ok(()) => Ok(ControlReply::Done),
             Err(error) => Err(Error::other(error)),
         }
     }
 
     /// Adds a node that receives the log. The node has no vote.
-    pub(crate) async fn add_learner(&self, node: u64, member: Member) -> Result<Told> {
+    pub(crate) async fn add_learner(&self, node: u64, member: Member) -> Result<ControlReply> {
         let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true).await?;
         let known = self.metrics.borrow_watched().membership_config.membership().get_node(&node).cloned();
         match (&told, known) {
-            (Told::Changed(_), Some(known)) if known != member => {
+            (ControlReply::Changed(_), Some(known)) if known != member => {
                 Err(Error::other(format!("node {node} is at {} already", known.cluster)))
             }
             _ => Ok(told),
@@ -37,12 +37,12 @@ impl Group {
     }
 
     /// Gives a learner (a member without a vote) a vote.
-    pub(crate) async fn promote(&self, node: u64) -> Result<Told> {
+    pub(crate) async fn promote(&self, node: u64) -> Result<ControlReply> {
         self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node])), true).await
     }
 
     /// Removes a node from the group.
-    pub(crate) async fn remove(&self, node: u64) -> Result<Told> {
+    pub(crate) async fn remove(&self, node: u64) -> Result<ControlReply> {
         let (is_voter, is_member, voters) = {
             let metrics = self.metrics.borrow_watched();
             let membership = metrics.membership_config.membership();
@@ -53,18 +53,18 @@ impl Group {
             return Err(Error::other(format!("node {node} is the last one of group {}", self.number())));
         }
         if !is_member && self.leader() == Leader::Here {
-            return Ok(Told::Done);
+            return Ok(ControlReply::Done);
         }
         let nodes = BTreeSet::from([node]);
         let change = if is_voter { ChangeMembers::RemoveVoters(nodes) } else { ChangeMembers::RemoveNodes(nodes) };
         self.change(change, false).await
     }
 
-    async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<Told> {
+    async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<ControlReply> {
         match timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await? {
-            Ok(changed) => Ok(Told::Changed(Position::of(&changed.log_id))),
+            Ok(changed) => Ok(ControlReply::Changed(Position::of(&changed.log_id))),
             Err(error) => match error.forward_to_leader() {
-                Some(forward) => Ok(Told::NotLeader(forward.leader_node.clone())),
+                Some(forward) => Ok(ControlReply::NotLeader(forward.leader_node.clone())),
                 None => Err(Error::other(error)),
             },
         }

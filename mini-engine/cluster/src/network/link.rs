@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::dialer::Dialer;
 use crate::wire::frames::Frames;
 use crate::wire::handshake::Audience;
-use crate::wire::message::{Answer, Call, Numbered};
+use crate::wire::message::{Call, CallReply, Numbered};
 
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -46,11 +46,11 @@ impl Link {
 
     /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one, so
     /// it may be carried out twice.
-    pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<Answer> {
+    pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<CallReply> {
         self.last += 1;
         let call = Numbered { number: self.last, body: call };
         match timeout(deadline, self.call_or_again(&call)).await {
-            Ok(Ok(Answer::Failed(reason))) => Err(Error::other(reason)),
+            Ok(Ok(CallReply::Failed(reason))) => Err(Error::other(reason)),
             Ok(answered) => answered,
             Err(_) => {
                 self.open = None;
@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    async fn call_or_again(&mut self, call: &Numbered<Call>) -> Result<Answer> {
+    async fn call_or_again(&mut self, call: &Numbered<Call>) -> Result<CallReply> {
         self.open.take_if(|open| open.asked.is_some_and(|asked| asked.elapsed() >= SILENCE));
         if let Some(open) = &mut self.open
             && let Ok(answer) = open.call(call).await
@@ -95,11 +95,11 @@ impl Link {
 }
 
 impl Open {
-    async fn call(&mut self, call: &Numbered<Call>) -> Result<Answer> {
+    async fn call(&mut self, call: &Numbered<Call>) -> Result<CallReply> {
         self.asked.get_or_insert_with(Instant::now);
         self.frames.send(call).await?;
         loop {
-            let Numbered { number, body } = self.frames.receive::<Numbered<Answer>>().await?;
+            let Numbered { number, body } = self.frames.receive::<Numbered<CallReply>>().await?;
             self.asked = None;
             if number == call.number {
                 return Ok(body);

@@ -18,7 +18,7 @@ use crate::types::{
     AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TransferRequest, TransferResponse,
     TypeConfig, Vote, VoteRequest, VoteResponse,
 };
-use crate::wire::message::{Answer, Call};
+use crate::wire::message::{Call, CallReply};
 
 /// Longer than a follower needs to store entries, even on a slow disk. Heartbeats and votes have the deadlines of openraft.
 const APPEND_DEADLINE: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ impl Peer {
         &mut self,
         call: Call,
         deadline: Duration,
-        expected: impl FnOnce(Answer) -> Option<T>,
+        expected: impl FnOnce(CallReply) -> Option<T>,
     ) -> Result<T, RPCError<TypeConfig>> {
         let answer = self.link.call(call, deadline).await.map_err(|error| match error.kind() {
             // openraft may repeat such a call at once.
@@ -73,11 +73,11 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: AppendEntriesRequest,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse, RPCError<TypeConfig>> {
-        self.call(Call::Append(self.group, request), APPEND_DEADLINE, Answer::into_append).await
+        self.call(Call::Append(self.group, request), APPEND_DEADLINE, CallReply::into_append).await
     }
 
     async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        self.call(Call::Vote(self.group, request), option.hard_ttl(), Answer::into_vote).await
+        self.call(Call::Vote(self.group, request), option.hard_ttl(), CallReply::into_vote).await
     }
 
     async fn pre_vote(
@@ -85,7 +85,7 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: VoteRequest,
         option: RPCOption,
     ) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        self.call(Call::PreVote(self.group, request), option.hard_ttl(), Answer::into_vote).await
+        self.call(Call::PreVote(self.group, request), option.hard_ttl(), CallReply::into_vote).await
     }
 
     async fn transfer_leader(
@@ -93,7 +93,7 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: TransferRequest,
         option: RPCOption,
     ) -> Result<TransferResponse, RPCError<TypeConfig>> {
-        self.call(Call::Transfer(self.group, request), option.hard_ttl(), Answer::into_transfer).await
+        self.call(Call::Transfer(self.group, request), option.hard_ttl(), CallReply::into_transfer).await
     }
 
     async fn full_snapshot(

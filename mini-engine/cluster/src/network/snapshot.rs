@@ -12,7 +12,7 @@ use tokio::time::{interval, timeout};
 use super::link::Link;
 use crate::types::{SnapshotResponse, TypeConfig, Vote};
 use crate::wire::frames::Frames;
-use crate::wire::message::{Answer, Call, Numbered, Part};
+use crate::wire::message::{Call, CallReply, Numbered, Part};
 
 const CHUNK_BYTES: usize = 1 << 20;
 /// The number of chunks that were read or received and wait.
@@ -33,10 +33,10 @@ pub(super) async fn send(link: &Link, group: u32, vote: Vote, snapshot: Checkpoi
     }
     timeout(SILENCE, frames.send(&Part::End)).await??;
     loop {
-        match timeout(SILENCE, frames.receive::<Numbered<Answer>>()).await??.body {
-            Answer::Working => {}
-            Answer::Snapshot(response) => return Ok(response),
-            Answer::Failed(reason) => return Err(Error::other(reason)),
+        match timeout(SILENCE, frames.receive::<Numbered<CallReply>>()).await??.body {
+            CallReply::Working => {}
+            CallReply::Snapshot(response) => return Ok(response),
+            CallReply::Failed(reason) => return Err(Error::other(reason)),
             _ => return Err(Error::new(ErrorKind::InvalidData, "the answer is not one to a snapshot")),
         }
     }
@@ -78,7 +78,7 @@ pub(crate) async fn receive(
     loop {
         tokio::select! {
             done = &mut received => return done?,
-            _ = signs.tick() => timeout(SILENCE, frames.send(&Numbered { number, body: Answer::Working })).await??,
+            _ = signs.tick() => timeout(SILENCE, frames.send(&Numbered { number, body: CallReply::Working })).await??,
         }
     }
 }

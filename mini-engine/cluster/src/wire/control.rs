@@ -10,7 +10,7 @@ use crate::types::{Member, Position};
 
 /// A control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Ask {
+pub(crate) enum ControlRequest {
     /// The sender adds its cluster's number and the known places of groups. So a moved node is found even if nobody queries the nodes that know its
     /// place.
     Describe(Option<(u64, Places)>),
@@ -29,7 +29,7 @@ pub(crate) enum Ask {
 
 /// The reply to a control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum ControlReply {
     Description(Box<Description>),
     Done,
     /// The entry at this position, which is committed, changed the members.

@@ -3,7 +3,7 @@
 use openraft_mini_engine::Chunk;
 use serde::{Deserialize, Serialize};
 
-use super::control::{Ask, Told};
+use super::control::{ControlReply, ControlRequest};
 use crate::types::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferRequest, TransferResponse, Vote,
     VoteRequest, VoteResponse,
@@ -20,24 +20,24 @@ pub(crate) enum Call {
     Transfer(u32, TransferRequest),
     /// The parts of a snapshot follow.
     Snapshot(u32, Vote),
-    Control(Ask),
+    Control(ControlRequest),
 }
 
 /// The reply to a call.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-pub(crate) enum Answer {
+pub(crate) enum CallReply {
     Append(AppendEntriesResponse),
     Vote(VoteResponse),
     Transfer(TransferResponse),
     Snapshot(SnapshotResponse),
-    Control(Told),
+    Control(ControlReply),
     /// Not the final reply: a snapshot is still being checked.
     Working,
     Failed(String),
 }
 
-impl Answer {
+impl CallReply {
     pub(crate) fn into_append(self) -> Option<AppendEntriesResponse> {
         if let Self::Append(response) = self { Some(response) } else { None }
     }

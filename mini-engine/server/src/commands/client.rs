@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::words::{integer, is, shown};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::clients::Record;
 use crate::state::context::{After, Context};
 use crate::state::keyspace::Keyspace;
-
-type Answer = Result<Reply, Refusal>;
 
 /// The maximum length of a connection's name, in bytes.
 const LONGEST_NAME: usize = 256;
@@ -24,7 +22,7 @@ fn in_lists(text: &[u8]) -> Option<Vec<u8>> {
     (text.len() <= LONGEST_NAME && text.iter().all(u8::is_ascii_graphic)).then(|| text.to_vec())
 }
 
-pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (word, own) = (args.at(1), context.client.id);
     match args.len() {
         2 if is(word, "ID") => Ok(Reply::Integer(own as i64)),
@@ -70,12 +68,12 @@ pub(super) fn client(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
 
 fn lines(context: &Context<'_>, is_wanted: impl Fn(u64, &Record) -> bool) -> Reply {
     let mut text = String::new();
-    context.shared.clients.filter(is_wanted).for_each(|(id, record)| record.print(id, &mut text));
+    context.shared.clients.filter(is_wanted).for_each(|(id, _)| context.shared.clients.print(id, &mut text));
     Reply::Text(text)
 }
 
 /// CLIENT LIST [TYPE type] [ID id ...]
-fn list(context: &Context<'_>, args: Args<'_>) -> Answer {
+fn list(context: &Context<'_>, args: Args<'_>) -> Outcome {
     let mut words = args.from(2);
     match (words.next(), words.len()) {
         (None, _) => Ok(lines(context, |_, _| true)),
@@ -106,7 +104,7 @@ fn client_id(word: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// CLIENT KILL address: the old form, which disconnects the sender too.
-fn kill_at(context: &mut Context<'_>, address: &[u8]) -> Answer {
+fn kill_at(context: &mut Context<'_>, address: &[u8]) -> Outcome {
     match disconnect(context, |_, record| record.addresses[0].as_bytes() == address) {
         0 => Err(Refusal::new("ERR No such client")),
         _ => Ok(Reply::OK),
@@ -117,7 +115,7 @@ fn kill_at(context: &mut Context<'_>, address: &[u8]) -> Answer {
 type Condition<'a> = Box<dyn Fn(u64, &Record) -> bool + 'a>;
 
 /// CLIENT KILL [ID id] [TYPE type] [USER user] [ADDR address] [LADDR address] [MAXAGE seconds] [SKIPME yes|no]
-fn kill(context: &mut Context<'_>, args: Args<'_>) -> Answer {
+fn kill(context: &mut Context<'_>, args: Args<'_>) -> Outcome {
     let (own, mut skips_own) = (context.client.id, true);
     let mut conditions: Vec<Condition<'_>> = Vec::new();
     let mut words = args.from(2);
@@ -164,7 +162,7 @@ fn disconnect(context: &mut Context<'_>, is_wanted: impl Fn(u64, &Record) -> boo
 }
 
 /// CLIENT SETINFO LIB-NAME name, or LIB-VER version: the facts that libraries report about themselves when they connect.
-fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Answer {
+fn set_info(context: &mut Context<'_>, args: Args<'_>) -> Outcome {
     let (what, text) = (args.at(2), in_lists(args.at(3)));
     let text = text.ok_or_else(|| {
         Refusal::new(format!("ERR {} cannot contain spaces, newlines or special characters.", shown(what)))

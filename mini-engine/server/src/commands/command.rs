@@ -22,33 +22,23 @@ pub(super) enum Flag {
     /// Without options, it may be carried out together with neighbouring requests of a pipeline: it reads or writes the value of one key. Its write
     /// comes last and its reply is then short, so nothing can refuse the request after the write.
     Together,
-    /// Like `Together`, but without a read.
+    /// Like `Together`, but without a read, and possibly with several keys.
     Blind,
     /// Not allowed in a cluster.
     OneNode,
 }
 
 impl Flag {
-    fn name(self) -> Option<&'static str> {
+    /// The name of the flag for clients, and the category of commands to which a command with this flag belongs.
+    fn names(self) -> [Option<&'static str>; 2] {
         match self {
-            Self::Write => Some("write"),
-            Self::Readonly => Some("readonly"),
-            Self::Fast => Some("fast"),
-            Self::Admin => Some("admin"),
-            Self::NoAuth => Some("no_auth"),
-            Self::NoMulti => Some("no_multi"),
-            Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
-        }
-    }
-
-    /// The category of commands to which a command with this flag belongs.
-    fn category(self) -> Option<&'static str> {
-        match self {
-            Self::Write => Some("@write"),
-            Self::Readonly => Some("@read"),
-            Self::Fast => Some("@fast"),
-            Self::Admin => Some("@admin"),
-            Self::NoAuth | Self::NoMulti | Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => None,
+            Self::Write => [Some("write"), Some("@write")],
+            Self::Readonly => [Some("readonly"), Some("@read")],
+            Self::Fast => [Some("fast"), Some("@fast")],
+            Self::Admin => [Some("admin"), Some("@admin")],
+            Self::NoAuth => [Some("no_auth"), None],
+            Self::NoMulti => [Some("no_multi"), None],
+            Self::AtOnce | Self::Together | Self::Blind | Self::OneNode => [None, None],
         }
     }
 }
@@ -103,7 +93,15 @@ impl Command {
 
     /// Whether a request of this length has no options and the command then only writes.
     pub(crate) fn is_blind(&self, parts: usize) -> bool {
-        !self.reads_its_key() && parts == self.least_parts()
+        !self.reads_its_key() && self.has_no_options(parts)
+    }
+
+    /// Whether a request of this length has the right number of parts and no options.
+    pub(super) fn has_no_options(&self, parts: usize) -> bool {
+        match self.keys {
+            Keys::Pairs => parts >= self.least_parts() && !parts.is_multiple_of(2),
+            _ => parts == self.least_parts(),
+        }
     }
 
     /// Whether the command's result depends only on the request and the keys, not on the node's cursors or the scripts that it has received.
@@ -168,19 +166,19 @@ impl Command {
         }
     }
 
-    pub(super) fn least_parts(&self) -> usize {
+    fn least_parts(&self) -> usize {
         self.arity.unsigned_abs() as usize
     }
 
     /// The command's entry in the reply of COMMAND: name, arity, flags, keys, categories; without tips, further key positions or subcommands.
     pub(super) fn info(&self) -> Reply {
-        let words = |word: fn(Flag) -> Option<&'static str>| {
-            Reply::Array(self.flags.iter().copied().filter_map(word).map(Reply::Simple).collect())
+        let words = |which: usize| {
+            Reply::Array(self.flags.iter().filter_map(|flag| flag.names()[which]).map(Reply::Simple).collect())
         };
         let [first, last, step] = self.keys.positions().map(Reply::Integer);
         let (name, arity) = (Reply::text(self.name.to_lowercase()), Reply::Integer(self.arity));
         let none = || Reply::Array(Vec::new());
-        let (flags, categories) = (words(Flag::name), words(Flag::category));
+        let (flags, categories) = (words(0), words(1));
         Reply::Array(vec![name, arity, flags, first, last, step, categories, none(), none(), none()])
     }
 

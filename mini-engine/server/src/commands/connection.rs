@@ -3,18 +3,16 @@
 use super::client::client_name;
 use super::transaction::forget_watched;
 use super::words::{database_number, is, shown};
-use crate::protocol::reply::{Refusal, Reply, Version};
+use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
 use crate::state::keyspace::Keyspace;
 use crate::state::refused::Cause;
 
-type Answer = Result<Reply, Refusal>;
-
 /// The version of Redis whose commands this server has: clients decide by it which commands they may send.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
 
-pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     match args.len() {
         1 => Ok(Reply::Simple("PONG")),
         2 => Ok(Reply::Bulk(args.at(1).into())),
@@ -22,12 +20,12 @@ pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Ans
     }
 }
 
-pub(super) fn echo(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn echo(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     Ok(Reply::Bulk(args.at(1).into()))
 }
 
 /// HELLO [version [AUTH user password] [SETNAME name]]
-pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     let mut words = args.from(1);
     let version = match words.next().map(parse_number) {
         None => context.client.version,
@@ -69,7 +67,7 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
     ]))
 }
 
-pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn auth(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     match args.len() {
         2 if context.shared.settings.password.is_none() => {
             return Err(Refusal::new(
@@ -89,7 +87,7 @@ fn authenticate(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Resu
     if user != b"default" || !is_right {
         let record = context.shared.clients.get(context.client.id);
         let address = record.map_or("", |record| &record.addresses[0]);
-        context.shared.refused.note(Cause::Password, address, "wrong password");
+        context.shared.counters.refused.note(Cause::Password, address, "wrong password");
         return Err(Refusal::new("WRONGPASS invalid username-password pair or user is disabled."));
     }
     context.client.is_authenticated = true;
@@ -104,37 +102,33 @@ fn is_same(expected: &[u8], found: &[u8]) -> bool {
 }
 
 /// SELECT number
-pub(super) fn select(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn select(context: &mut Context<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let Some(database) = context.of_keys().open(database_number(args.at(1))?)? else { return Ok(Reply::Nothing) };
     keys.select(database.clone());
     context.use_database(database);
     Ok(Reply::OK)
 }
 
-pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn quit(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     context.after = After::Close;
     Ok(Reply::OK)
 }
 
-pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn reset(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     context.client.transaction = None;
     forget_watched(context);
     context.client.version = Version::Resp2;
     context.use_database(context.shared.first.clone());
-    context.shared.monitors.remove(context.client.id);
+    context.shared.clients.monitors.remove(context.client.id);
     if let Some(record) = context.record() {
         record.name.clear();
-        record.is_monitor = false;
     }
     context.client.is_authenticated = context.shared.settings.password.is_none();
     Ok(Reply::Simple("RESET"))
 }
 
 /// MONITOR: from now on the client receives the requests of all clients.
-pub(super) fn monitor(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
-    context.shared.monitors.add(context.client.id);
-    if let Some(record) = context.record() {
-        record.is_monitor = true;
-    }
+pub(super) fn monitor(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
+    context.shared.clients.monitors.add(context.client.id);
     Ok(Reply::OK)
 }

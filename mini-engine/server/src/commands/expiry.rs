@@ -3,13 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::words::{integer, is};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
 use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
-
-type Answer = Result<Reply, Refusal>;
 
 /// The unit of a number in a request.
 #[derive(Clone, Copy)]
@@ -106,20 +104,20 @@ pub(super) fn remaining_millis(keys: &Keyspace, at: SystemTime) -> i64 {
     (millis_of(at) - millis_of(keys.now())).max(0)
 }
 
-pub(super) fn setex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let at = lifetime(keys, args.at(2), (Unit::Seconds, Base::Now), "setex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
 
-pub(super) fn psetex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn psetex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let at = lifetime(keys, args.at(2), (Unit::Millis, Base::Now), "psetex")?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
 
 /// GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]
-pub(super) fn getex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (mut time, mut words) = (TimeOption::default(), args.from(2));
     while let Some(word) = words.next() {
         time.take(word, &mut words, "PERSIST")?;
@@ -133,31 +131,31 @@ pub(super) fn getex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>)
     Ok(Reply::Bulk(value))
 }
 
-pub(super) fn expire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     set_expiry(keys, args, (Unit::Seconds, Base::Now), "expire")
 }
 
-pub(super) fn pexpire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     set_expiry(keys, args, (Unit::Millis, Base::Now), "pexpire")
 }
 
-pub(super) fn expireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     set_expiry(keys, args, (Unit::Seconds, Base::Epoch), "expireat")
 }
 
-pub(super) fn pexpireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     set_expiry(keys, args, (Unit::Millis, Base::Epoch), "pexpireat")
 }
 
 /// EXPIRE key seconds [NX | XX | GT | LT], and the related commands. Rewrites the value with its new expiry time. An expired key is removed.
-fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Answer {
+fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Outcome {
     let is_met = conditions(&args)?;
     let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
     expire_at(keys, args.at(1), at, is_met)
 }
 
 /// Sets the expiry time of a key, in milliseconds since 1970, if its old expiry time allows this.
-fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i64>, i64) -> bool) -> Answer {
+fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i64>, i64) -> bool) -> Outcome {
     let Some((value, old)) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
     if !is_met(old.map(millis_of), at) {
         return Ok(Reply::Integer(0));
@@ -170,7 +168,7 @@ fn expire_at(keys: &mut Keyspace, key: &[u8], at: i64, is_met: impl Fn(Option<i6
 }
 
 /// Sets the expiry time of a key relative to now, like EXPIRE or PEXPIRE; `None` stands for a number that is too large.
-pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, unit: Unit) -> Answer {
+pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, unit: Unit) -> Outcome {
     expire_at(keys, key, millis_after(keys, number, unit)?, |_, _| true)
 }
 
@@ -209,30 +207,30 @@ fn conditions(args: &Args<'_>) -> Result<impl Fn(Option<i64>, i64) -> bool + use
     }
 }
 
-pub(super) fn persist(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn persist(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let Some((value, Some(_))) = keys.get_with_expiry(args.at(1))? else { return Ok(Reply::Integer(0)) };
     keys.insert(args.at(1), &value)?;
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn ttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn ttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     asked(keys, args, Unit::Seconds, Base::Now)
 }
 
-pub(super) fn pttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     asked(keys, args, Unit::Millis, Base::Now)
 }
 
-pub(super) fn expiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn expiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     asked(keys, args, Unit::Seconds, Base::Epoch)
 }
 
-pub(super) fn pexpiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn pexpiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     asked(keys, args, Unit::Millis, Base::Epoch)
 }
 
 /// The time at which a key expires: -1 if never, -2 if the key is absent.
-fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Answer {
+fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Outcome {
     let at = match keys.get_with_expiry(args.at(1))? {
         None => return Ok(Reply::Integer(-2)),
         Some((_, None)) => return Ok(Reply::Integer(-1)),

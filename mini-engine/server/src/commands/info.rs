@@ -117,15 +117,15 @@ fn persistence(shared: &Shared, _: &Metrics) -> Fields {
         ("aof_enabled", "1".to_owned()),
         ("appendfsync", shared.settings.durability.appendfsync().to_owned()),
         ("aof_rewrite_in_progress", "0".to_owned()),
-        ("rdb_bgsave_in_progress", u8::from(shared.is_saving).to_string()),
-        ("rdb_last_save_time", shared.last_save.to_string()),
-        ("rdb_last_bgsave_status", status(!shared.has_save_failed)),
+        ("rdb_bgsave_in_progress", u8::from(shared.saves.is_under_way).to_string()),
+        ("rdb_last_save_time", shared.saves.last.to_string()),
+        ("rdb_last_bgsave_status", status(!shared.saves.has_failed)),
     ]
 }
 
 /// Whether the last write was refused (under its Redis name), the number of refused operations, and the reason of the last refusal.
 fn writes(shared: &Shared, _: &Metrics) -> Fields {
-    let writes = &shared.writes;
+    let writes = &shared.counters.writes;
     let status = if writes.are_refused { "err" } else { "ok" };
     vec![
         ("aof_last_write_status", status.to_owned()),
@@ -135,7 +135,7 @@ fn writes(shared: &Shared, _: &Metrics) -> Fields {
 }
 
 fn stats(shared: &Shared, _: &Metrics) -> Fields {
-    let (counters, refused) = (&shared.counters, &shared.refused);
+    let (counters, refused) = (&shared.counters, &shared.counters.refused);
     vec![
         ("total_connections_received", counters.connections.to_string()),
         ("total_commands_processed", counters.commands.to_string()),
@@ -157,7 +157,7 @@ fn stats(shared: &Shared, _: &Metrics) -> Fields {
         ("keyspace_hits", counters.hits.to_string()),
         ("keyspace_misses", counters.misses.to_string()),
         ("evicted_keys", "0".to_owned()),
-        ("slowlog_len", shared.slow_log.len().to_string()),
+        ("slowlog_len", shared.counters.slow_log.len().to_string()),
     ]
 }
 
@@ -171,14 +171,14 @@ fn cpu(_: &Shared, _: &Metrics) -> Fields {
 }
 
 fn cluster(shared: &Shared, _: &Metrics) -> Fields {
-    vec![("cluster_enabled", u8::from(shared.groups.is_some()).to_string())]
+    vec![("cluster_enabled", u8::from(shared.cluster.is_some()).to_string())]
 }
 
 fn damage(shared: &Shared, metrics: &Metrics) -> Fields {
-    let (at, damage) = shared.damage.last.as_ref().map_or((0, ""), |(at, what)| (*at, what));
+    let (at, damage) = shared.counters.damage.last.as_ref().map_or((0, ""), |(at, what)| (*at, what));
     vec![
-        ("damage_met", shared.damage.met.to_string()),
-        ("damage_places", shared.damage.places().to_string()),
+        ("damage_met", shared.counters.damage.met.to_string()),
+        ("damage_places", shared.counters.damage.places().to_string()),
         ("last_damage_time", at.to_string()),
         ("last_damage", damage.replace(['\r', '\n'], " ")),
         ("damaged_files", metrics.damaged_files.len().to_string()),
@@ -219,7 +219,7 @@ fn databases(shared: &Shared, metrics: &Metrics, text: &mut String) {
 }
 
 fn command_stats(shared: &Shared, text: &mut String) {
-    for stat in shared.stats.called() {
+    for stat in shared.counters.stats.called() {
         let (name, calls, failed, micros) = (stat.name.to_lowercase(), stat.calls, stat.failed, stat.nanos / 1000);
         let each = stat.nanos as f64 / 1000.0 / calls as f64;
         // Writing to a string does not fail.

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::words::{database_number, is};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
 
-type Answer = Result<Reply, Refusal>;
-
-pub(super) fn del(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn del(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let mut removed = 0;
     // A key that is named twice counts once.
     for key in args.from(1).collect::<BTreeSet<_>>() {
@@ -22,7 +20,7 @@ pub(super) fn del(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -
     Ok(Reply::Integer(removed))
 }
 
-pub(super) fn exists(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn exists(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let mut found = 0;
     for key in args.from(1) {
         found += i64::from(keys.contains(key)?);
@@ -30,12 +28,12 @@ pub(super) fn exists(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
     Ok(Reply::Integer(found))
 }
 
-pub(super) fn kind(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn kind(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     Ok(Reply::Simple(if keys.contains(args.at(1))? { "string" } else { "none" }))
 }
 
 /// OBJECT ENCODING key, or REFCOUNT key. Other subcommands are missing, because the server does not record when a key is used.
-pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let word = args.at(1);
     let answer = match word {
         _ if is(word, "ENCODING") => Reply::text("raw"),
@@ -49,12 +47,12 @@ pub(super) fn object(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
     Ok(if keys.contains(args.at(2))? { answer } else { Reply::Null })
 }
 
-pub(super) fn rename(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn rename(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     move_to(keys, args.at(1), args.at(2))?;
     Ok(Reply::OK)
 }
 
-pub(super) fn renamenx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn renamenx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     if keys.contains(args.at(2))? {
         // The first key must exist in any case.
         return match keys.contains(args.at(1))? {
@@ -80,7 +78,7 @@ fn no_key() -> Refusal {
 }
 
 /// COPY from to [DB number] [REPLACE]
-pub(super) fn copy(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn copy(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (from, to, mut replaces, mut number) = (args.at(1), args.at(2), false, keys.number());
     let mut words = args.from(3);
     while let Some(word) = words.next() {
@@ -115,7 +113,7 @@ pub(super) fn copy(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
 }
 
 /// MOVE key number
-pub(super) fn move_key(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn move_key(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (key, number) = (args.at(1), database_number(args.at(2))?);
     if number == keys.number() {
         return Err(is_same());

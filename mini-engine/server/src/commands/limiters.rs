@@ -7,12 +7,10 @@ use mini_engine::Slice;
 use super::expiry::{TimeOption, Unit, Until, instant, millis_after, remaining_millis};
 use super::strings::sum;
 use super::words::{float, integer};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::state::clock::since_1970;
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::{Call, Script};
-
-type Answer = Result<Reply, Refusal>;
 
 #[rustfmt::skip]
 pub(crate) static KNOWN: &[Script] = &[
@@ -105,7 +103,7 @@ fn after(keys: &Keyspace, span: &[u8], unit: Unit) -> Result<SystemTime, Refusal
     millis_after(keys, Some(integer(span)?), unit).map(instant)
 }
 
-fn limits_fixed(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn limits_fixed(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let (found, amount) = (keys.get_with_expiry(call.keys[0])?, integer(call.args[1])?);
     let sum = sum(value_of(&found), amount)?;
     let old = found.and_then(|(_, expiry)| expiry);
@@ -129,12 +127,12 @@ fn windows(keys: &mut Keyspace, call: &Call<'_>, expiry: f64) -> Result<[Found; 
     }
 }
 
-fn limits_state(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn limits_state(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let windows = windows(keys, &call, float(call.args[0])? * 1000.0)?;
     Ok(Reply::Array(windows.into_iter().flat_map(|window| state(keys, window)).collect()))
 }
 
-fn limits_hit(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn limits_hit(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let (limit, expiry, amount) = (float(call.args[0])?, float(call.args[1])? * 1000.0, float(call.args[2])?);
     if amount > limit {
         return Ok(Reply::Null);
@@ -154,7 +152,7 @@ fn limits_hit(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     Ok(Reply::Integer(1))
 }
 
-fn flexible(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn flexible(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let (key, at) = (call.keys[0], until(keys, b"EX", call.args[1])?);
     let found = keys.get_with_expiry(key)?;
     let sum = sum(value_of(&found), integer(call.args[0])?)?;
@@ -165,7 +163,7 @@ fn flexible(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Increments a counter that expires, or creates it; with `resets`, the window may begin again.
-fn hit(keys: &mut Keyspace, call: &Call<'_>, window: &[u8], resets: bool) -> Answer {
+fn hit(keys: &mut Keyspace, call: &Call<'_>, window: &[u8], resets: bool) -> Outcome {
     let found = keys.get_with_expiry(call.keys[0])?;
     let left = millis_left(keys, &found);
     let (sum, at, left) = match left > 0 {
@@ -198,11 +196,11 @@ impl Cells {
         Ok(Self { interval, burst: interval * burst?, cost: cost?, now, arrival: stored.max(now) })
     }
 
-    fn refuse(&self, retry_after: f64) -> Answer {
+    fn refuse(&self, retry_after: f64) -> Outcome {
         Ok(self.reply([0.0, 0.0], [retry_after, self.arrival - self.now]))
     }
 
-    fn allow(&self, keys: &mut Keyspace, key: &[u8], [cost, remaining]: [f64; 2]) -> Answer {
+    fn allow(&self, keys: &mut Keyspace, key: &[u8], [cost, remaining]: [f64; 2]) -> Outcome {
         let arrival = self.arrival + self.interval * cost;
         let reset_after = arrival - self.now;
         if reset_after > 0.0 {
@@ -218,7 +216,7 @@ impl Cells {
     }
 }
 
-fn allow(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn allow(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let cells = Cells::of(keys, &call)?;
     let ahead = cells.now - (cells.arrival + cells.interval * cells.cost - cells.burst);
     let remaining = ahead / cells.interval;
@@ -228,7 +226,7 @@ fn allow(keys: &mut Keyspace, call: Call<'_>) -> Answer {
     cells.allow(keys, call.keys[0], [cells.cost, remaining])
 }
 
-fn allow_at_most(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn allow_at_most(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let cells = Cells::of(keys, &call)?;
     let ahead = cells.now - (cells.arrival - cells.burst);
     let remaining = ahead / cells.interval;
@@ -256,7 +254,7 @@ fn shown(number: f64) -> String {
 }
 
 /// Sets a key to the argument at `new` if its value is the argument at `old`; `option`, an option of SET, sets an expiry time.
-fn set_if(keys: &mut Keyspace, call: &Call<'_>, [old, new]: [usize; 2], option: Option<(&[u8], usize)>) -> Answer {
+fn set_if(keys: &mut Keyspace, call: &Call<'_>, [old, new]: [usize; 2], option: Option<(&[u8], usize)>) -> Outcome {
     if !keys.has_value(call.keys[0], call.args[old])? {
         return Ok(Reply::Integer(0));
     }

@@ -5,14 +5,12 @@ use std::ops::Bound;
 use mini_engine::Slice;
 
 use super::words::{integer, is};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, KeyContext};
 use crate::state::glob::{LONGEST_PATTERN, Pattern, literal_prefix};
 use crate::state::keyspace::{Bounds, Direction, Entry, Keyspace};
 use crate::state::listing::{Listing, Shown, WORK_OF_STEP, too_long};
-
-type Answer = Result<Reply, Refusal>;
 
 /// The maximum number of keys that one SCAN visits, whatever COUNT is, because other clients wait during that time.
 const MOST_SCANNED: usize = 10_000;
@@ -20,7 +18,7 @@ const MOST_SCANNED: usize = 10_000;
 const SCANNED: usize = 10;
 
 /// RANGE from to [LIMIT n] [REV]
-pub(super) fn range(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn range(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     entries(context, keys, bounds_of_range(&args), args, 3)
 }
 
@@ -32,19 +30,19 @@ fn bounds_of_range(args: &Args<'_>) -> Bounds {
 }
 
 /// DELRANGE from to: removes the keys of RANGE, in one operation. The reply does not count the keys, because their number is not known.
-pub(super) fn delrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn delrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     keys.remove_range(bounds_of_range(&args))?;
     Ok(Reply::OK)
 }
 
 /// DELPREFIX prefix: removes the keys of PREFIX, in one operation.
-pub(super) fn delprefix(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn delprefix(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     keys.remove_range(bounds_of_prefix(args.at(1)))?;
     Ok(Reply::OK)
 }
 
 /// PREFIX prefix [LIMIT n] [REV]
-pub(super) fn prefix(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn prefix(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     entries(context, keys, bounds_of_prefix(args.at(1)), args, 2)
 }
 
@@ -64,7 +62,7 @@ fn bounds_of_prefix(prefix: &[u8]) -> Bounds {
 }
 
 /// Lists keys and values alternately; the options begin at argument `options`.
-fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Answer {
+fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: Args<'_>, options: usize) -> Outcome {
     let (mut limit, mut direction) = (usize::MAX, Direction::Forward);
     let mut words = args.from(options);
     while let Some(word) = words.next() {
@@ -81,7 +79,7 @@ fn entries(context: &mut KeyContext<'_>, keys: &Keyspace, bounds: Bounds, args: 
 }
 
 /// KEYS pattern. If the pattern begins with literal bytes, only keys with this prefix are visited.
-pub(super) fn keys(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn keys(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let pattern = checked_pattern(args.at(1))?;
     let bounds = bounds_of_prefix(&literal_prefix(pattern));
     list(context, keys, bounds, (Direction::Forward, usize::MAX), Shown::Keys(Pattern::new(pattern)))
@@ -94,7 +92,7 @@ fn list(
     bounds: Bounds,
     (direction, limit): (Direction, usize),
     shown: Shown,
-) -> Answer {
+) -> Outcome {
     let most = context.state.request_bytes;
     if keys.is_of_several() {
         return list_at_once(keys.range(bounds, direction).take(limit), &shown, most);
@@ -109,7 +107,7 @@ fn list(
 }
 
 /// Builds the whole reply in one step: for a transaction, whose commands must not be interrupted.
-fn list_at_once(entries: impl Iterator<Item = Entry>, shown: &Shown, most: usize) -> Answer {
+fn list_at_once(entries: impl Iterator<Item = Entry>, shown: &Shown, most: usize) -> Outcome {
     let (mut replies, mut bytes) = (Vec::new(), 0);
     for entry in entries {
         let (key, value) = entry?;
@@ -161,7 +159,7 @@ fn options<'a>(args: &Args<'a>) -> Result<Scan<'a>, Refusal> {
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE t]. If the pattern begins with literal bytes, only keys with this prefix are searched.
-pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn scan(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let cursor = parse_number(args.at(1)).and_then(|cursor| u64::try_from(cursor).ok());
     let cursor = cursor.ok_or_else(|| Refusal::new("ERR invalid cursor"))?;
     let scan = options(&args)?;

@@ -7,25 +7,23 @@ use super::expiry::{Unit, expire_in, px, remaining_millis};
 use super::key_names::counted;
 use super::words::{integer, is};
 use super::{limiters, lua};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::{Context, KeyContext};
 use crate::state::key_state::KeyState;
 use crate::state::keyspace::Keyspace;
 use crate::state::scripts::{Call, Script};
 
-type Answer = Result<Reply, Refusal>;
-
 /// The maximum length of a text that is compared with the known scripts, in bytes.
 const LONGEST: usize = 16 << 10;
 
 /// A script that uses all its keys and this number of arguments.
-const fn of_all(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
+const fn of_all(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Outcome, text: &'static str) -> Script {
     Script { text, uses: (None, args), run }
 }
 
 /// A script that uses its first key and this number of arguments.
-const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Answer, text: &'static str) -> Script {
+const fn of_one(args: usize, run: fn(&mut Keyspace, Call<'_>) -> Outcome, text: &'static str) -> Script {
     Script::of_first(1, args, run, text)
 }
 
@@ -82,7 +80,7 @@ pub(crate) fn keep(state: &mut KeyState, text: &[u8]) {
 }
 
 /// EVAL script numkeys [key ...] [arg ...]
-pub(super) fn eval(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn eval(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (script, _) = load(context.state, args.at(1))?;
     run(script, keys, &args)
 }
@@ -97,12 +95,12 @@ fn find(state: &KeyState, hash: &[u8]) -> Result<&'static Script, Refusal> {
 }
 
 /// EVALSHA hash numkeys [key ...] [arg ...]
-pub(super) fn evalsha(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn evalsha(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     run(find(context.state, args.at(1))?, keys, &args)
 }
 
 /// As in Redis, additional keys and arguments that the script does not use are ignored.
-fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
+fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Outcome {
     let (mut names, rest) = counted(*args)?;
     let (used, least) = script.uses;
     if names.len() < used.unwrap_or(0) || rest.len() < least {
@@ -113,7 +111,7 @@ fn run(script: &Script, keys: &mut Keyspace, args: &Args<'_>) -> Answer {
 }
 
 /// SCRIPT LOAD text, EXISTS hash ..., FLUSH [ASYNC | SYNC]
-pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     match args.at(1) {
         word if is(word, "LOAD") => Ok(Reply::text(load(&mut context.shared.keys, args.at(2))?.1)),
         word if is(word, "EXISTS") => {
@@ -129,7 +127,7 @@ pub(super) fn script(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
 }
 
 /// Removes the locks whose value is the token, and returns their number.
-fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn release(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let mut released = 0;
     // A key that is named twice counts once.
     for key in call.keys.into_iter().collect::<BTreeSet<_>>() {
@@ -142,7 +140,7 @@ fn release(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Like `release`, for one lock; returns -1 if nobody holds it.
-fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     match keys.contains(call.keys[0])? {
         true => release(keys, call),
         false => Ok(Reply::Integer(-1)),
@@ -150,15 +148,15 @@ fn release_or_absent(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Sets the expiry time, relative to now, of a lock whose value is the token. Returns 1 on success, otherwise 0.
-fn extend(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn extend(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     extend_by(keys, &call, Unit::Millis)
 }
 
-fn extend_by_seconds(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn extend_by_seconds(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     extend_by(keys, &call, Unit::Seconds)
 }
 
-fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Answer {
+fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Outcome {
     if !keys.has_value(call.keys[0], call.args[0])? {
         return Ok(Reply::Integer(0));
     }
@@ -166,7 +164,7 @@ fn extend_by(keys: &mut Keyspace, call: &Call<'_>, unit: Unit) -> Answer {
 }
 
 /// Like `extend`, but also takes a lock that nobody holds.
-fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     match keys.contains(call.keys[0])? {
         true => extend(keys, call),
         false => acquire_all(keys, call),
@@ -174,7 +172,7 @@ fn extend_or_acquire(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Extends a lock that has an expiry time: to a time relative to now, or, if the third argument is 0, by adding to the present one.
-fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let key = call.keys[0];
     let Some((token, Some(expiry))) = keys.get_with_expiry(key)? else { return Ok(Reply::Integer(0)) };
     if &*token != call.args[0] {
@@ -185,7 +183,7 @@ fn extend_or_add(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Sets all locks, with their expiry times. Returns the number of locks.
-fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Answer {
+fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Outcome {
     for key in &call.keys {
         let at = px(keys, call.args[1])?;
         keys.insert_until(key, call.args[0], Some(at))?;
@@ -194,7 +192,7 @@ fn set_all(keys: &mut Keyspace, call: &Call<'_>) -> Answer {
 }
 
 /// Takes all locks if none of them is held. Returns the number of locks, or 0.
-fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     for key in &call.keys {
         if keys.contains(key)? {
             return Ok(Reply::Integer(0));
@@ -204,7 +202,7 @@ fn acquire_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Renews all locks if the token is the value of each. Returns the number of locks, or 0.
-fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     for key in &call.keys {
         if !keys.has_value(key, call.args[0])? {
             return Ok(Reply::Integer(0));
@@ -214,7 +212,7 @@ fn renew_all(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// Takes a lock that is free, or whose value has the same first bytes as the new value; the second argument gives their number.
-fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     let (key, value, at) = (call.keys[0], call.args[0], px(keys, call.args[2])?);
     if let Some(old) = keys.get(key)? {
         let len = usize::try_from(integer(call.args[1])?).unwrap_or(0);
@@ -228,7 +226,7 @@ fn obtain(keys: &mut Keyspace, call: Call<'_>) -> Answer {
 }
 
 /// The remaining milliseconds of a lock whose value is the token; -3 if the lock is not held with it.
-fn time_to_live(keys: &mut Keyspace, call: Call<'_>) -> Answer {
+fn time_to_live(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
     Ok(Reply::Integer(match keys.get_with_expiry(call.keys[0])? {
         Some((value, expiry)) if &*value == call.args[0] => expiry.map_or(-1, |expiry| remaining_millis(keys, expiry)),
         _ => -3,

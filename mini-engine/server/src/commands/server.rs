@@ -3,23 +3,20 @@
 use std::ops::Bound;
 
 use super::words::{integer, is};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
-use crate::state::command_stats::CommandStats;
 use crate::state::context::{After, Context, KeyContext};
 use crate::state::databases::Database;
 use crate::state::glob::{LONGEST_PATTERN, Pattern};
 use crate::state::job::Job;
 use crate::state::keyspace::{Direction, Keyspace};
-use crate::state::shared::{ServerCounters, Shared};
+use crate::state::shared::Shared;
 use crate::state::slow_log::MOST as MOST_SLOW;
-
-type Answer = Result<Reply, Refusal>;
 
 /// DBSIZE has to read every key. Outside a transaction it is a job that runs concurrently with other clients; in a transaction it blocks them,
 /// because the whole transaction belongs to one moment.
-pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<'_>) -> Outcome {
     if !keys.is_of_several() {
         *context.after = After::Later(Job::Count(keys.number()));
         return Ok(Reply::Nothing);
@@ -34,7 +31,7 @@ pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<
 }
 
 /// FLUSHALL removes all keys of all databases, or none, even if there is a crash.
-pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     check_flush(context, args, "FLUSHALL")?;
     for database in Database::all(&context.state.db, context.state.databases)? {
         keys.in_database(Some(database), |keys| keys.remove_range((Bound::Unbounded, Bound::Unbounded)))?;
@@ -43,7 +40,7 @@ pub(super) fn flushall(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: 
 }
 
 /// FLUSHDB removes all keys of the selected database.
-pub(super) fn flushdb(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn flushdb(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     check_flush(context, args, "FLUSHDB")?;
     keys.remove_range((Bound::Unbounded, Bound::Unbounded))?;
     Ok(Reply::OK)
@@ -59,32 +56,28 @@ fn check_flush(context: &KeyContext<'_>, args: Args<'_>, name: &str) -> Result<(
     }
 }
 
-pub(super) fn save(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn save(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     context.after = After::Later(begin_save(context.shared)?);
     Ok(Reply::Nothing)
 }
 
 /// The job of BGSAVE has no client: no client waits for it.
-pub(super) fn bgsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn bgsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     let job = begin_save(context.shared)?;
     context.shared.background.push(job);
     Ok(Reply::Simple("Background saving started"))
 }
 
 fn begin_save(shared: &mut Shared) -> Result<Job, Refusal> {
-    if shared.is_saving {
-        return Err(Refusal::new("ERR Background save already in progress"));
-    }
-    shared.is_saving = true;
-    Ok(Job::Save(shared.settings.checkpoints.clone()))
+    shared.saves.begin(shared.settings.checkpoints.clone())
 }
 
-pub(super) fn lastsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
-    Ok(Reply::Integer(context.shared.last_save as i64))
+pub(super) fn lastsave(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
+    Ok(Reply::Integer(context.shared.saves.last as i64))
 }
 
 /// The server writes everything in any case, so SAVE and NOSAVE make no difference.
-pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     if args.from(1).any(|word| !["SAVE", "NOSAVE", "NOW", "FORCE"].iter().any(|name| is(word, name))) {
         return Err(Refusal::syntax());
     }
@@ -94,12 +87,12 @@ pub(super) fn shutdown(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'
 }
 
 /// The commands of a cluster, on a server without one.
-pub(super) fn cluster(_: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn cluster(_: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     Err(Refusal::new("ERR This instance has cluster support disabled"))
 }
 
 /// This server has no replicas, so there is nothing to wait for.
-pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     for number in args.from(1) {
         if integer(number)? < 0 {
             return Err(Refusal::new("ERR timeout is negative"));
@@ -109,15 +102,15 @@ pub(super) fn wait(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Ans
 }
 
 /// Everything that was written before is synced before the reply is sent.
-pub(super) fn waitaof(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn waitaof(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     for number in args.from(1) {
         integer(number)?;
     }
-    context.shared.wants_sync = true;
+    context.shared.syncs.is_requested = true;
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
 }
 
-pub(super) fn time(_: &mut Context<'_>, keys: &mut Keyspace, _: Args<'_>) -> Answer {
+pub(super) fn time(_: &mut Context<'_>, keys: &mut Keyspace, _: Args<'_>) -> Outcome {
     let now = since_1970(keys.now());
     Ok(Reply::Array(vec![Reply::text(now.as_secs().to_string()), Reply::text(now.subsec_micros().to_string())]))
 }
@@ -129,7 +122,7 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     [
         ("appendfsync", settings.durability.appendfsync().to_owned()),
         ("appendonly", "yes".to_owned()),
-        ("cluster-enabled", if shared.groups.is_some() { "yes" } else { "no" }.to_owned()),
+        ("cluster-enabled", if shared.cluster.is_some() { "yes" } else { "no" }.to_owned()),
         ("databases", settings.databases.to_string()),
         ("maxclients", limits.clients.to_string()),
         ("maxmemory", "0".to_owned()),
@@ -145,18 +138,9 @@ fn settings(shared: &Shared) -> [(&'static str, String); 15] {
     ]
 }
 
-/// Sets the counters of INFO to zero, except those whose differences the event loop computes and those that describe the present state.
-fn reset_counters(shared: &mut Shared) {
-    let now = shared.counters;
-    shared.counters =
-        ServerCounters { commands: 0, connections: 0, received_bytes: 0, sent_bytes: 0, hits: 0, misses: 0, ..now };
-    shared.stats = CommandStats::default();
-    shared.refused.reset();
-}
-
-pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     if is(args.at(1), "RESETSTAT") {
-        reset_counters(context.shared);
+        context.shared.counters.reset();
         return Ok(Reply::OK);
     }
     if is(args.at(1), "SET") {
@@ -173,10 +157,10 @@ pub(super) fn config(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>
 }
 
 /// SLOWLOG GET [count], LEN, RESET
-pub(super) fn slowlog(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn slowlog(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     /// The number of requests that GET returns by default, as in Redis.
     const SHOWN: i64 = 10;
-    let (log, word) = (&mut context.shared.slow_log, args.at(1));
+    let (log, word) = (&mut context.shared.counters.slow_log, args.at(1));
     match args.len() {
         2 if is(word, "LEN") => Ok(Reply::count(log.len())),
         2 if is(word, "RESET") => {

@@ -4,19 +4,17 @@ use mini_engine::Slice;
 
 use super::expiry::{TimeOption, Until};
 use super::words::{float, integer, is};
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::KeyContext;
 use crate::state::keyspace::Keyspace;
 
-type Answer = Result<Reply, Refusal>;
-
-pub(super) fn get(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn get(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     Ok(Reply::value(keys.get(args.at(1))?))
 }
 
 /// SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
-pub(super) fn set(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn set(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (mut if_absent, mut if_present, mut returns_old, mut time) = (false, false, false, TimeOption::default());
     let mut options = args.from(3);
     while let Some(option) = options.next() {
@@ -56,7 +54,7 @@ pub(super) fn set(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -
     })
 }
 
-pub(super) fn setnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     if keys.contains(args.at(1))? {
         return Ok(Reply::Integer(0));
     }
@@ -64,13 +62,13 @@ pub(super) fn setnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>)
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn getset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let old = keys.get(args.at(1))?;
     keys.insert(args.at(1), args.at(2))?;
     Ok(Reply::value(old))
 }
 
-pub(super) fn getdel(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getdel(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let old = keys.get(args.at(1))?;
     if old.is_some() {
         keys.remove(args.at(1))?;
@@ -78,7 +76,7 @@ pub(super) fn getdel(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
     Ok(Reply::value(old))
 }
 
-pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let most = context.state.request_bytes;
     let (mut replies, mut bytes) = (Vec::with_capacity(args.len() - 1), 0);
     let names: Vec<&[u8]> = args.from(1).collect();
@@ -98,28 +96,27 @@ pub(super) fn mget(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args
 /// The number of keys that MGET searches for together.
 const MGET_PART: usize = 64;
 
-/// A key and a value.
-type Pair<'a> = (&'a [u8], &'a [u8]);
-
 /// The pairs of keys and values of MSET and MSETNX.
-fn pairs<'a>(args: Args<'a>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
+fn pairs<'a>(
+    args: Args<'a>,
+    name: &str,
+) -> Result<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>, Refusal> {
     if args.len().is_multiple_of(2) {
         return Err(Refusal::new(format!("ERR wrong number of arguments for '{name}' command")));
     }
-    let keys = args.from(1).step_by(2);
-    Ok(keys.zip(args.from(2).step_by(2)).collect())
+    Ok(args.from(1).step_by(2).zip(args.from(2).step_by(2)))
 }
 
-pub(super) fn mset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn mset(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     for (key, value) in pairs(args, "mset")? {
         keys.insert(key, value)?;
     }
     Ok(Reply::OK)
 }
 
-pub(super) fn msetnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn msetnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let pairs = pairs(args, "msetnx")?;
-    for (key, _) in &pairs {
+    for (key, _) in pairs.clone() {
         if keys.contains(key)? {
             return Ok(Reply::Integer(0));
         }
@@ -130,12 +127,12 @@ pub(super) fn msetnx(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn strlen(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn strlen(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     Ok(Reply::count(keys.get(args.at(1))?.map_or(0, |value| value.len())))
 }
 
 /// The part of the value from `start` to `end`, both included; negative positions count from the end.
-pub(super) fn getrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn getrange(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (start, end) = (integer(args.at(2))?, integer(args.at(3))?);
     let value = keys.get(args.at(1))?.unwrap_or_default();
     let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
@@ -156,7 +153,7 @@ fn check_length(context: &KeyContext<'_>, len: usize) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn append(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn append(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let (old, expiry) = keys.get_with_expiry(args.at(1))?.unwrap_or_default();
     check_length(context, old.len() + args.at(2).len())?;
     let value = [&*old, args.at(2)].concat();
@@ -165,27 +162,27 @@ pub(super) fn append(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Ar
     Ok(Reply::count(value.len()))
 }
 
-pub(super) fn incr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     add(keys, args.at(1), 1)
 }
 
-pub(super) fn decr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn decr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     add(keys, args.at(1), -1)
 }
 
-pub(super) fn incrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     add(keys, args.at(1), integer(args.at(2))?)
 }
 
-pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let by = integer(args.at(2))?;
     add(keys, args.at(1), by.checked_neg().ok_or_else(|| Refusal::new("ERR decrement would overflow"))?)
 }
 
-fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Answer {
+fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Outcome {
     let old = keys.get_with_expiry(key)?;
     let sum = sum(old.as_ref().map(|(value, _)| &**value), by)?;
-    keys.insert_until(key, sum.to_string().as_bytes(), old.and_then(|(_, expiry)| expiry))?;
+    keys.insert_until(key, itoa::Buffer::new().format(sum).as_bytes(), old.and_then(|(_, expiry)| expiry))?;
     Ok(Reply::Integer(sum))
 }
 
@@ -196,7 +193,7 @@ pub(super) fn sum(value: Option<&[u8]>, by: i64) -> Result<i64, Refusal> {
 }
 
 /// INCRBYFLOAT key increment. Uses 64-bit numbers, where Redis uses longer ones; prints the shortest form that can be read back exactly.
-pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let old = keys.get_with_expiry(args.at(1))?;
     let sum = old.as_ref().map_or(Ok(0.0), |(value, _)| float(value))? + float(args.at(2))?;
     if !sum.is_finite() {
@@ -208,7 +205,7 @@ pub(super) fn incrbyfloat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Arg
 }
 
 /// SETRANGE key offset value: overwrites a part of the value. If the value is shorter than the offset, the gap is filled with zeros.
-pub(super) fn setrange(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Answer {
+pub(super) fn setrange(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let offset = usize::try_from(integer(args.at(2))?).map_err(|_| Refusal::new("ERR offset is out of range"))?;
     let (key, part) = (args.at(1), args.at(3));
     let (old, expiry) = keys.get_with_expiry(key)?.unwrap_or_default();

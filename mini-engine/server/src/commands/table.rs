@@ -71,7 +71,7 @@ static COMMANDS: &[Command] = {
         command("MGET", -2, &[Readonly, Fast], All, strings::mget, "Returns several values, of one moment"),
         of_server("MONITOR", 1, &[Admin, NoMulti], None, connection::monitor, "Shows the requests of all clients"),
         command("MOVE", 3, &[Write, Fast, OneNode], First, keys::move_key, "Moves a key to another database"),
-        command("MSET", -3, &[Write], Pairs, strings::mset, "Sets several values as one batch"),
+        command("MSET", -3, &[Write, Blind], Pairs, strings::mset, "Sets several values as one batch"),
         command("MSETNX", -3, &[Write], Pairs, strings::msetnx, "Sets several values as one batch if none of the keys is there"),
         of_server("MULTI", 1, &[Fast, AtOnce], None, transaction::multi, "Begins a transaction"),
         command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw")
@@ -127,23 +127,34 @@ const fn numbered<const N: usize>(mut commands: [Command; N]) -> [Command; N] {
     commands
 }
 
-/// The length of the longest name of a command, in bytes.
-const LONGEST_NAME: usize = 16;
+/// The names of the commands as numbers: the zero-padded bytes, so that the numbers are in the order of the names.
+static NAMES: &[u128] = &{
+    let (mut names, mut place) = ([0; COMMANDS.len()], 0);
+    while place < names.len() {
+        names[place] = number_of(COMMANDS[place].name.as_bytes());
+        place += 1;
+    }
+    names
+};
+
+/// The number of a name of at most 16 bytes, in any case.
+const fn number_of(name: &[u8]) -> u128 {
+    let mut capitals = [0; size_of::<u128>()];
+    capitals.split_at_mut(name.len()).0.copy_from_slice(name);
+    capitals.make_ascii_uppercase();
+    u128::from_be_bytes(capitals)
+}
 
 fn lookup(name: &[u8]) -> Option<&'static Command> {
-    let mut capitals = [0; LONGEST_NAME];
-    let capitals = capitals.get_mut(..name.len())?;
-    capitals.copy_from_slice(name);
-    capitals.make_ascii_uppercase();
-    let place = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(capitals)).ok()?;
-    COMMANDS.get(place)
+    let number = (name.len() <= size_of::<u128>()).then(|| number_of(name))?;
+    COMMANDS.get(NAMES.binary_search(&number).ok()?).filter(|command| command.name.len() == name.len())
 }
 
 /// The command that a request names, if requests of this form may be carried out together.
 pub(crate) fn of_pipelines(args: Args<'_>) -> Option<&'static Command> {
     let command = lookup(args.from(0).next()?)?;
     let may_join = command.flags.iter().any(|flag| matches!(flag, Flag::Together | Flag::Blind));
-    (may_join && args.len() == command.least_parts()).then_some(command)
+    (may_join && command.has_no_options(args.len())).then_some(command)
 }
 
 /// The command that a request names, if the request has the right number of parts and no unknown subcommand.
@@ -162,7 +173,7 @@ pub(crate) fn writing() -> impl Iterator<Item = &'static Command> {
 }
 
 /// COMMAND: describes the table.
-fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
+fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     if args.len() == 1 {
         return Ok(Reply::Array(COMMANDS.iter().map(|command| command.info()).collect()));
     }
@@ -188,7 +199,7 @@ fn describe(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Rep
 }
 
 /// The keys that a request names, for COMMAND GETKEYS.
-fn keys_of(request: Args<'_>) -> Result<Reply, Refusal> {
+fn keys_of(request: Args<'_>) -> Outcome {
     let command = lookup(request.at(0)).ok_or_else(|| Refusal::new("ERR Invalid command specified"))?;
     if matches!(command.keys, Keys::None | Keys::Bounds | Keys::Beginning | Keys::Any) {
         return Err(Refusal::new("ERR The command has no key arguments"));
@@ -209,12 +220,17 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_every_command_is_found_by_its_name() {
-        // Catches a command that the binary search does not find, and a name that is too long for the lookup.
+        // Catches a command that the binary search does not find, and a name that is too long for the lookup or ends with its padding.
         for command in COMMANDS {
             let found = lookup(command.name.to_lowercase().as_bytes()).expect(command.name);
             assert_eq!(found.name, command.name);
         }
         assert!(COMMANDS.is_sorted_by_key(|command| command.name));
-        assert!(lookup(b"").is_none() && lookup(b"GE").is_none() && lookup(&[b'A'; 100]).is_none());
+        assert!(
+            lookup(b"").is_none()
+                && lookup(b"GE").is_none()
+                && lookup(b"GET\0").is_none()
+                && lookup(&[b'A'; 100]).is_none()
+        );
     }
 }

@@ -8,13 +8,13 @@
 use std::sync::Mutex;
 
 use super::command::Command;
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs};
 use crate::state::context::{Context, Queued, Transaction};
 use crate::state::keyspace::Keyspace;
 use crate::state::watched::Watched;
 
-pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: Args<'_>) -> Outcome {
     let most = context.shared.keys.request_bytes;
     let Some(transaction) = &mut context.client.transaction else {
         return Err(Refusal::new("ERR no transaction is open"));
@@ -34,7 +34,7 @@ pub(crate) fn queue(context: &mut Context<'_>, command: &'static Command, args: 
     Ok(Reply::Simple("QUEUED"))
 }
 
-pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     if context.client.transaction.is_some() {
         return Err(Refusal::new("ERR MULTI calls can not be nested"));
     }
@@ -42,17 +42,24 @@ pub(crate) fn multi(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) ->
     Ok(Reply::OK)
 }
 
-pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn discard(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     context.client.take_transaction("DISCARD")?;
     forget_watched(context);
     Ok(Reply::OK)
+}
+
+/// Gives up the transaction whose EXEC was refused.
+pub(crate) fn abort(context: &mut Context<'_>, refusal: Refusal) -> Refusal {
+    context.client.transaction = None;
+    forget_watched(context);
+    refusal.of_exec()
 }
 
 /// The maximum memory for the keys that one client watches, in bytes. It is limited because any client's removal of a range visits all watched keys.
 const MOST_WATCHED: usize = 4 << 20;
 
 /// WATCH key ...
-pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     if context.client.transaction.is_some() {
         return Err(Refusal::new("ERR WATCH inside MULTI is not allowed"));
     }
@@ -78,12 +85,12 @@ pub(super) fn forget_watched(context: &mut Context<'_>) {
     keep_watched(context, None);
 }
 
-pub(crate) fn unwatch(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn unwatch(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     forget_watched(context);
     Ok(Reply::OK)
 }
 
-pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
     let transaction = context.client.take_transaction("EXEC")?;
     let watched = take_watched(context);
     transaction.check()?;
@@ -107,12 +114,12 @@ pub(crate) fn exec(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> 
 }
 
 /// Carries out the commands, unless one of them or the batch has to wait.
-fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Reply, Refusal> {
+fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Outcome {
     let mut keyspace = Keyspace::of_several(context.client.database.clone());
     let most = context.shared.keys.request_bytes;
     let replies = run_all(most, &mut keyspace, transaction.commands.iter(), |keyspace, queued| {
         let outcome = keyspace.attempt(|keyspace| queued.run.call(context, keyspace, queued.args.args()));
-        Ok((!context.is_held()).then(|| context.shared.reply(outcome)))
+        Ok((!context.is_held()).then(|| context.shared.counters.reply(outcome)))
     })?;
     if context.is_held() {
         return Ok(Reply::Nothing);
@@ -121,7 +128,7 @@ fn carry_out(context: &mut Context<'_>, transaction: &Transaction) -> Result<Rep
     if !context.is_held() {
         for (queued, reply) in transaction.commands.iter().zip(&replies) {
             // The time of the commands is counted for EXEC.
-            context.shared.stats.of(queued.place, queued.name).add(0, matches!(reply, Reply::Error(_)));
+            context.shared.counters.stats.of(queued.place, queued.name).add(0, matches!(reply, Reply::Error(_)));
         }
     }
     Ok(Reply::Array(replies))

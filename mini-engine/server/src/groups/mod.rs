@@ -1,11 +1,11 @@
 //! The boundary between the event loop and the groups of a cluster: requests and their replies.
 
-mod ask;
+mod cluster;
 mod proposal;
 mod request;
 
-pub use ask::{Access, Answer, Ask, Groups};
-pub(crate) use ask::{Answered, Answers, Client};
+pub use cluster::{Access, Cluster, GroupRequests, ReplySender};
+pub(crate) use cluster::{Client, GroupReplies, ReplyReceiver};
 pub(crate) use proposal::{Changed, Kind, Transaction, Watched, decode_watched, encode_watched};
 pub use proposal::{Proposal, Replies, Write};
 pub(crate) use request::encode;

@@ -15,11 +15,12 @@ use mini_engine::Error;
 use mio::event::Event;
 
 use super::stream::Stream;
-use crate::groups::{Answered, Ask};
+use crate::groups::{GroupReplies, GroupRequests};
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
 use crate::state::context::Wait;
+use crate::state::counters::Counters;
 use crate::state::job::Job;
 use crate::state::refused::{Cause, Refused};
 use crate::state::shared::Shared;
@@ -60,7 +61,7 @@ pub(crate) enum Wanted {
     /// The reply of a job.
     Job(Job),
     /// The replies of groups of a cluster.
-    Ask(Ask),
+    Ask(GroupRequests),
     /// The wait of a held request.
     Wait(Wait),
 }
@@ -200,7 +201,7 @@ impl Connection {
         let mut wanted = self.carry_out(shared, &mut left, now);
         let may_read = !self.has_request || (self.is_full() && shared.may_read_ahead());
         if wanted.is_none() && self.state == State::Open && may_read && self.is_readable && !self.is_last {
-            self.read(shared, buffer);
+            self.read(&mut shared.counters, buffer);
             wanted = self.carry_out(shared, &mut left, now);
         }
         // Requests that the client sent before it ended its side are answered.
@@ -226,6 +227,7 @@ impl Connection {
                 Step::Done { len, requests } => {
                     self.consumed += len;
                     self.turn.1 += requests;
+                    self.forget_consumed();
                 }
                 Step::Later(len, later) => {
                     // The reply comes in a later turn.
@@ -261,11 +263,11 @@ impl Connection {
         }
     }
 
-    fn read(&mut self, shared: &mut Shared, buffer: &mut [u8]) {
+    fn read(&mut self, counters: &mut Counters, buffer: &mut [u8]) {
         match self.stream.read(buffer) {
             Ok(0) => (self.is_readable, self.is_at_end) = (false, true),
             Ok(len) => {
-                shared.counters.received_bytes += len as u64;
+                counters.received_bytes += len as u64;
                 // While there are more requests, this is done only when half of the input was carried out, so that each byte is moved at most once.
                 if !self.has_request || self.consumed > self.input.len() / 2 {
                     self.input.drain(..self.consumed);
@@ -279,7 +281,7 @@ impl Connection {
             }
             Err(error) => {
                 if error.kind() == ErrorKind::InvalidData && self.stream.is_handshaking() {
-                    shared.refused.note(Cause::Handshake, &self.address(), format_args!("TLS: {error}"));
+                    counters.refused.note(Cause::Handshake, &self.address(), format_args!("TLS: {error}"));
                 }
                 self.failed(&error, |connection| connection.is_readable = false);
             }
@@ -378,7 +380,7 @@ impl Connection {
     }
 
     /// Appends the replies of the groups to the first requests that were passed to them.
-    pub(crate) fn answered(&mut self, shared: &mut Shared, replies: Answered) {
+    pub(crate) fn answered(&mut self, shared: &mut Shared, replies: GroupReplies) {
         if self.state == State::Waiting {
             let requests = &self.input[self.consumed..];
             self.consumed += self.session.answered(shared, (requests, &mut self.output), replies);
@@ -405,20 +407,20 @@ impl Connection {
     }
 
     /// Closes the connection if it was idle or slow for too long.
-    pub(crate) fn check_time(&mut self, now: Instant, shared: &mut Shared) {
+    pub(crate) fn check_time(&mut self, now: Instant, idle_seconds: u64, refused: &mut Refused) {
         let is_slow = self.has_unsent() && now.duration_since(self.last_progress) > SLOW;
         let idle = now.duration_since(self.last_request).as_secs();
-        let idle_seconds = match self.is_of_metrics || self.stream.is_handshaking() {
+        let most_idle = match self.is_of_metrics || self.stream.is_handshaking() {
             true => SHORT_IDLE_SECONDS,
-            false => shared.settings.limits.idle_seconds,
+            false => idle_seconds,
         };
-        let is_idle = self.state == State::Open && self.output.is_empty() && idle_seconds > 0 && idle >= idle_seconds;
+        let is_idle = self.state == State::Open && self.output.is_empty() && most_idle > 0 && idle >= most_idle;
         let is_over = matches!(self.state, State::Lingering(until) if now >= until);
         let cause = if is_slow { Cause::Slow } else { Cause::Idle };
         if (is_slow || is_idle) && !self.is_of_metrics {
             let (seconds, left) = (SLOW.as_secs(), self.output.len());
             let why = format_args!("it took none of its replies for {seconds} s, of which {left} bytes wait");
-            shared.refused.note(cause, &self.address(), why);
+            refused.note(cause, &self.address(), why);
         }
         if is_slow || is_idle || is_over {
             self.close();

@@ -29,7 +29,7 @@ use super::long_wait::LongWait;
 use super::stream::{Listener, Stream};
 use super::worker::Workers;
 use crate::error::{self, Result};
-use crate::groups::{Answers, Client};
+use crate::groups::{Client, ReplyReceiver};
 use crate::protocol::reply::Reply;
 use crate::state::context::Wait;
 use crate::state::job::Job;
@@ -63,7 +63,7 @@ pub(crate) struct EventLoop {
     // Declared in the order in which the fields must be dropped: the threads before the poll that they wake.
     threads: Workers,
     /// Receives the replies of the groups of a cluster.
-    answers: Answers,
+    answers: ReplyReceiver,
     poll: Poll,
     /// `None` while the server is ending.
     listeners: Option<Listeners>,
@@ -103,7 +103,7 @@ impl EventLoop {
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             poll.registry().register(stop, STOP, Interest::READABLE)?;
             let threads = Workers::start(&shared.keys.db, &waker, shared.settings.durability)?;
-            Ok((poll, threads, Answers::new(waker)))
+            Ok((poll, threads, ReplyReceiver::new(waker)))
         };
         let (poll, threads, answers) = start(&mut listeners, &mut stop.0).map_err(error::io("start", "the server"))?;
         Ok(Self {
@@ -157,7 +157,7 @@ impl EventLoop {
                 self.resume_held()?;
                 self.turn(&mut buffer);
             }
-            self.shared.damage.news().iter().for_each(|line| tracing::error!("{line}"));
+            self.shared.counters.damage.news().iter().for_each(|line| tracing::error!("{line}"));
             if self.shared.wants_shutdown && self.end_by.is_none() {
                 self.begin_end();
             }
@@ -170,14 +170,14 @@ impl EventLoop {
     /// Logs the changes since the last call.
     fn say_news(&mut self) {
         let now = Instant::now();
-        if let Some(groups) = &self.shared.groups {
+        if let Some(groups) = &self.shared.cluster {
             self.shared.keys.db = groups.db();
         }
         // This call logs if the system's clock was set back.
         self.shared.keys.db.now();
         let [for_room, for_sync] = &mut self.waits;
-        let news = [self.shared.writes.news(), for_room.news(now), for_sync.news(now)];
-        for news in news.into_iter().chain(self.shared.refused.news(now)).flatten() {
+        let news = [self.shared.counters.writes.news(), for_room.news(now), for_sync.news(now)];
+        for news in news.into_iter().chain(self.shared.counters.refused.news(now)).flatten() {
             tracing::warn!("{news}");
         }
     }
@@ -238,7 +238,7 @@ impl EventLoop {
         let most = self.shared.settings.limits.clients;
         if self.shared.counters.clients >= most {
             let why = format_args!("there are already {most} clients");
-            self.shared.refused.note(Cause::Clients, &stream.addresses()[0], why);
+            self.shared.counters.refused.note(Cause::Clients, &stream.addresses()[0], why);
             // A new socket always accepts these few bytes at once. During the TLS handshake these bytes would not be a valid record.
             if !stream.is_handshaking() {
                 stream.write_all(b"-ERR max number of clients reached\r\n").ok();
@@ -339,7 +339,7 @@ impl EventLoop {
             match connection.turn(&mut self.shared, buffer, now) {
                 Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
                 Some(Wanted::Ask(ask)) => {
-                    if let Some(groups) = &self.shared.groups {
+                    if let Some(groups) = &self.shared.cluster {
                         groups.begin(ask, self.answers.to(client));
                     }
                 }
@@ -363,8 +363,8 @@ impl EventLoop {
         for job in self.shared.background.drain(..) {
             self.threads.jobs.begin((job, None));
         }
-        if self.shared.must_sync() {
-            (self.shared.is_unsynced, self.shared.wants_sync) = (false, false);
+        if self.shared.syncs.are_needed() {
+            self.shared.syncs.begin();
             self.threads.syncs.begin(());
             self.waits[1].begin(now);
             self.syncing = Some(turn);
@@ -411,14 +411,14 @@ impl EventLoop {
 
     /// Sends the requests of this turn to the clients that have sent MONITOR.
     fn show_monitors(&mut self, now: Instant) {
-        let requests = self.shared.monitors.take_lines();
+        let requests = self.shared.clients.monitors.take_lines();
         if requests.is_empty() {
             return;
         }
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
-            if self.shared.monitors.contains(connection.id()) {
-                connection.show(&requests, &mut self.shared.refused);
+            if self.shared.clients.monitors.contains(connection.id()) {
+                connection.show(&requests, &mut self.shared.counters.refused);
                 self.shared.counters.sent_bytes += connection.send(now) as u64;
                 connection.count_into(&mut self.shared.counters.buffer_bytes);
                 if connection.is_closed() {
@@ -449,12 +449,9 @@ impl EventLoop {
             let sizes = open.filter_map(|(place, connection)| Some((connection.as_ref()?.counted, place)));
             let Some((own, place)) = sizes.max() else { return };
             if let Some(connection) = &self.connections[place] {
-                let counters = &self.shared.counters;
-                let why = format_args!(
-                    "the clients had {} bytes of requests and replies, and it {own} of them",
-                    counters.buffer_bytes
-                );
-                self.shared.refused.note(Cause::Buffers, &connection.address(), why);
+                let all = self.shared.counters.buffer_bytes;
+                let why = format_args!("the clients had {all} bytes of requests and replies, and it {own} of them");
+                self.shared.counters.refused.note(Cause::Buffers, &connection.address(), why);
             }
             self.remove(place);
         }
@@ -469,7 +466,6 @@ impl EventLoop {
             } else {
                 self.shared.counters.clients -= 1;
                 self.shared.clients.remove(connection.id());
-                self.shared.monitors.remove(connection.id());
             }
             self.shared.counters.buffer_bytes -= connection.counted;
             self.free.push(place);
@@ -493,7 +489,7 @@ impl EventLoop {
         self.may_accept = true;
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
-            connection.check_time(now, &mut self.shared);
+            connection.check_time(now, self.shared.settings.limits.idle_seconds, &mut self.shared.counters.refused);
             if connection.is_closed() {
                 self.remove(place);
             } else if connection.has_work(self.shared.may_read_ahead()) {

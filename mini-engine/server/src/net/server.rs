@@ -13,7 +13,7 @@ use super::event_loop::{EventLoop, Listeners};
 use super::limits;
 use super::stream::{Address, Listener};
 use crate::error::{Result, io};
-use crate::groups::Groups;
+use crate::groups::Cluster;
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
 use crate::state::shared::Shared;
@@ -122,15 +122,15 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) of the event loop itself, not of single clients.
-    pub fn run_in_cluster(mut self, groups: Box<dyn Groups>) -> Result<()> {
+    pub fn run_in_cluster(mut self, groups: Box<dyn Cluster>) -> Result<()> {
         self.settings = self.settings.in_cluster();
         let db = groups.db();
         self.event_loop(db, Some(groups))?.run()
     }
 
-    pub(super) fn event_loop(self, db: Db, groups: Option<Box<dyn Groups>>) -> Result<EventLoop> {
+    pub(super) fn event_loop(self, db: Db, groups: Option<Box<dyn Cluster>>) -> Result<EventLoop> {
         let mut shared = Shared::new(db, self.settings, since_1970(SystemTime::now()).as_nanos() as u64);
-        shared.groups = groups;
+        shared.cluster = groups;
         shared.address = self.clients.1.to_string();
         if let Address::Tcp(address) = self.clients.1 {
             shared.port = address.port();

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use bytes::BytesMut;
 use mini_engine::Slice;
 
 /// The approximate size of the parts into which replies are copied, in bytes.
@@ -16,14 +15,9 @@ const LONG: usize = 32 << 10;
 /// The number of parts that are sent by one call.
 const SENT_TOGETHER: usize = 16;
 
-/// Whether a value is long and so is not copied.
-fn is_long(value: &[u8]) -> bool {
-    value.len() >= LONG
-}
-
 #[derive(Debug)]
 enum Part {
-    Copied(BytesMut),
+    Copied(Vec<u8>),
     Value(Slice),
 }
 
@@ -68,26 +62,25 @@ impl Output {
         self.parts.iter().map(Part::size).sum()
     }
 
-    /// Appends the bytes that `encode` appends to its argument.
-    pub(crate) fn write<T>(&mut self, encode: impl FnOnce(&mut BytesMut) -> T) -> T {
+    /// Appends the concatenated `pieces`.
+    pub(crate) fn put_all(&mut self, pieces: &[&[u8]]) {
         if !matches!(self.parts.back(), Some(Part::Copied(bytes)) if bytes.len() < PART_BYTES) {
-            self.parts.push_back(Part::Copied(BytesMut::new()));
+            self.parts.push_back(Part::Copied(Vec::new()));
         }
         let Some(Part::Copied(bytes)) = self.parts.back_mut() else { unreachable!("it was put there") };
         let before = bytes.len();
-        let result = encode(bytes);
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         self.len += bytes.len() - before;
-        result
     }
 
     /// Appends `bytes`.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
-        self.write(|part| part.extend_from_slice(bytes));
+        self.put_all(&[bytes]);
     }
 
     /// Appends a value, without a copy if it is long.
     pub(crate) fn put_value(&mut self, value: &Slice) {
-        if !is_long(value) {
+        if value.len() < LONG {
             return self.put(value);
         }
         self.len += value.len();
@@ -122,12 +115,17 @@ impl Output {
 
     /// Sends the bytes that `to` accepts at once, and drops them. Returns their number.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<usize> {
-        let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
-        let mut skip = self.sent;
-        for (slice, part) in together.iter_mut().zip(&self.parts) {
-            *slice = IoSlice::new(&part.bytes()[std::mem::take(&mut skip)..]);
-        }
-        let sent = to.write_vectored(&together[..self.parts.len().min(SENT_TOGETHER)])?;
+        let sent = match self.parts.len() {
+            1 => to.write(&self.parts[0].bytes()[self.sent..])?,
+            parts => {
+                let mut together = [IoSlice::new(&[]); SENT_TOGETHER];
+                let mut skip = self.sent;
+                for (slice, part) in together.iter_mut().zip(&self.parts) {
+                    *slice = IoSlice::new(&part.bytes()[std::mem::take(&mut skip)..]);
+                }
+                to.write_vectored(&together[..parts.min(SENT_TOGETHER)])?
+            }
+        };
         self.len -= sent;
         self.sent += sent;
         while self.parts.front().is_some_and(|first| self.sent >= first.bytes().len()) {
@@ -202,7 +200,7 @@ mod tests {
         // Catches an output that keeps the memory of a reply until all of the reply was sent, or even longer.
         let mut output = Output::default();
         for n in 0..100_000 {
-            output.write(|part| part.extend_from_slice(format!("{n:09}\r\n").as_bytes()));
+            output.put(format!("{n:09}\r\n").as_bytes());
         }
         let whole = output.size();
         assert!(whole <= output.len() * 2, "{whole} for {}", output.len());

@@ -3,12 +3,12 @@
 //! The encoding is written by hand because the encoder of `redis-protocol` counts the digits of a number by a floating-point logarithm: from 10^15 -
 //! 2 on it counts one too many for some numbers, and sends a zero byte in that place. Tests compare its decoder with the encoder of this file.
 
-use std::fmt::{Arguments, Write};
 use std::io::ErrorKind;
 
 use mini_engine::{Error, Slice};
 
 use super::output::Output;
+use super::request::CRLF;
 
 /// The approximate bytes of a header or of a short value.
 const OVERHEAD: usize = 16;
@@ -78,17 +78,23 @@ impl Reply {
     pub(crate) fn encode(&self, version: Version, out: &mut Output) {
         match (self, version) {
             (Self::Nothing, _) => {}
-            (Self::Simple(text), _) => line(out, format_args!("+{text}")),
-            (Self::Error(text), _) => line(out, format_args!("-{text}")),
-            (Self::Integer(n), _) => line(out, format_args!(":{n}")),
+            (Self::Simple(text), _) => line(b'+', text.as_bytes(), out),
+            (Self::Error(text), _) => line(b'-', text.as_bytes(), out),
+            (Self::Integer(n), _) => line(b':', itoa::Buffer::new().format(*n).as_bytes(), out),
             (Self::Bulk(value), _) => {
                 header(b'$', value.len(), out);
                 out.put_value(value);
-                out.put(b"\r\n");
+                out.put(CRLF);
             }
-            (Self::Text(text), Version::Resp2) => line(out, format_args!("${}\r\n{text}", text.len())),
-            // A verbatim string begins with the type of its text.
-            (Self::Text(text), Version::Resp3) => line(out, format_args!("={}\r\ntxt:{text}", text.len() + 4)),
+            (Self::Text(text), Version::Resp2) => {
+                header(b'$', text.len(), out);
+                out.put_all(&[text.as_bytes(), CRLF]);
+            }
+            (Self::Text(text), Version::Resp3) => {
+                // A verbatim string begins with the type of its text.
+                header(b'=', text.len() + 4, out);
+                out.put_all(&[b"txt:", text.as_bytes(), CRLF]);
+            }
             (Self::Null, Version::Resp2) => out.put(b"$-1\r\n"),
             (Self::NullArray, Version::Resp2) => out.put(b"*-1\r\n"),
             (Self::Null | Self::NullArray, Version::Resp3) => out.put(b"_\r\n"),
@@ -109,15 +115,14 @@ impl Reply {
 
 /// Appends the header of a string, an array or a map with `len` bytes or parts.
 pub(crate) fn header(kind: u8, len: usize, out: &mut Output) {
-    line(out, format_args!("{}{len}", char::from(kind)));
+    line(kind, itoa::Buffer::new().format(len).as_bytes(), out);
 }
 
-fn line(out: &mut Output, text: Arguments<'_>) {
-    let written = out.write(|part| write!(part, "{text}\r\n"));
-    debug_assert!(written.is_ok(), "there is always room");
+fn line(kind: u8, text: &[u8], out: &mut Output) {
+    out.put_all(&[&[kind], text, CRLF]);
 }
 
-/// The result of a command or a job. `Shared::reply` makes a reply of this result.
+/// The result of a command or a job. `Counters::reply` makes a reply of this result.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
 /// The reason why a command was not carried out.
@@ -135,6 +140,12 @@ impl Refusal {
 
     pub(crate) fn syntax() -> Self {
         Self::new("ERR syntax error")
+    }
+
+    /// The refusal of the EXEC that was refused for this reason, as in Redis.
+    pub(crate) fn of_exec(self) -> Self {
+        let reason = self.text.strip_prefix("ERR ").unwrap_or(&self.text);
+        Self { text: format!("EXECABORT Transaction discarded because of: {reason}"), ..self }
     }
 
     /// The engine's error, if it is the reason.

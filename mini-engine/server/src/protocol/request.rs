@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 64 << 10;
 /// The maximum length of a header (a type and a number), without the line end: enough for any 64-bit number.
 const LONGEST_HEADER: usize = 32;
 /// The end of a header and of a bulk string.
-const CRLF: &[u8] = b"\r\n";
+pub(super) const CRLF: &[u8] = b"\r\n";
 
 /// The limits of one request.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +244,21 @@ impl Parser {
     }
 
     /// Reads a header: a type, and a number that is the length of a `what`. Returns `None` if it is not complete.
+    #[inline]
     fn header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
+        // Nearly every header has one digit or two, and is complete.
+        let (number, len) = match input[self.at..] {
+            [found, ones @ b'1'..=b'9', b'\r', b'\n', ..] if found == kind => (ones - b'0', 4),
+            [found, tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] if found == kind => {
+                ((tens - b'0') * 10 + (ones - b'0'), 5)
+            }
+            _ => return self.any_header(input, kind, what),
+        };
+        self.at += len;
+        Ok(Some(number.into()))
+    }
+
+    fn any_header(&mut self, input: &[u8], kind: u8, what: &str) -> Result<Option<i64>, Malformed> {
         let rest = &input[self.at..];
         let Some((&found, rest)) = rest.split_first() else {
             return Ok(None);
@@ -253,13 +267,12 @@ impl Parser {
             return Err(Malformed(format!("expected '{}', got '{}'", char::from(kind), found.escape_ascii())));
         }
         let window = &rest[..rest.len().min(LONGEST_HEADER + CRLF.len())];
-        let Some(end) = window.windows(CRLF.len()).position(|pair| pair == CRLF) else {
-            return match window.len() < LONGEST_HEADER + CRLF.len() {
-                true => Ok(None),
-                false => Err(Malformed(format!("invalid {what} length"))),
-            };
+        let invalid = || Malformed(format!("invalid {what} length"));
+        let end = window.iter().position(|&byte| byte == b'\r').filter(|end| end + 1 < window.len());
+        let Some(end) = end else {
+            return if window.len() < LONGEST_HEADER + CRLF.len() { Ok(None) } else { Err(invalid()) };
         };
-        let number = parse_number(&rest[..end]).ok_or_else(|| Malformed(format!("invalid {what} length")))?;
+        let number = parse_number(&window[..end]).filter(|_| window[end + 1] == b'\n').ok_or_else(invalid)?;
         self.at += 1 + end + CRLF.len();
         Ok(Some(number))
     }
@@ -361,15 +374,20 @@ pub(crate) fn is_http(word: &[u8]) -> bool {
 /// A number in the format of Redis: no sign except a minus, no leading zeros, no spaces.
 pub(crate) fn parse_number(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let is_plain = match digits {
-        [b'0'] => digits.len() == text.len(),
-        [b'1'..=b'9', ..] => true,
-        _ => false,
-    };
-    if !is_plain {
-        return None;
+    match digits {
+        [b'0'] => return (digits.len() == text.len()).then_some(0),
+        // No more digits than every `u64` of this length can hold.
+        [b'1'..=b'9', ..] if digits.len() <= 19 => {}
+        _ => return None,
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let mut magnitude = 0u64;
+    for digit in digits {
+        magnitude = magnitude * 10 + u64::from(digit.is_ascii_digit().then(|| digit - b'0')?);
+    }
+    match digits.len() == text.len() {
+        true => magnitude.try_into().ok(),
+        false => 0i64.checked_sub_unsigned(magnitude),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Servers that are nodes of a cluster: the boundary to the groups, and the commands that are carried out on their databases. This module has no
 //! consensus; `mini-engine-cluster` adds it.
 //!
-//! * [`Server::run_in_cluster`](crate::Server::run_in_cluster) passes requests for keys to [`Groups`], and handles all other requests itself.
+//! * [`Server::run_in_cluster`](crate::Server::run_in_cluster) passes requests for keys to [`Cluster`], and handles all other requests itself.
 //! * A [`Proposal`] holds writes of any number of clients, for the log of a group. Every node [applies](Executor::apply) it, with the same contents
 //!   and replies as a result, whatever the node's clock and settings are.
 //! * An [`Executor`] also carries out reads.
@@ -36,7 +36,7 @@ pub use self::executor::{Executor, KEYSPACE};
 pub use self::instant::AppliedInstant;
 pub use self::watches::Watches;
 pub use crate::commands::slots::{SLOTS, slot_of};
-pub use crate::groups::{Access, Answer, Ask, Groups, Proposal, Replies, Request, Write, encode_error};
+pub use crate::groups::{Access, Cluster, GroupRequests, Proposal, Replies, ReplySender, Request, Write, encode_error};
 pub use crate::protocol::cursors::ScanCursors;
 pub use crate::protocol::reply::Reply;
 pub use crate::settings::MAX_REQUEST_BYTES;

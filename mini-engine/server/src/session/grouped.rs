@@ -15,13 +15,13 @@ use super::record::{record, show};
 use super::run::run_alone;
 use crate::commands::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
-use crate::groups::{self, Access, Answered, Ask, Changed, Kind, Request, Watched, Write};
+use crate::groups::{self, Access, Changed, Cluster, GroupReplies, GroupRequests, Kind, Request, Watched, Write};
+use crate::protocol::cursors::ScanCursors;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
 use crate::settings::MAX_REQUEST_BYTES;
 use crate::state::context::{After, Context};
-use crate::state::shared::Shared;
 
 /// Bounds of the requests that are passed on together; the last request may exceed the bound on bytes.
 const MOST_REQUESTS: usize = 1000;
@@ -64,7 +64,7 @@ impl Grouped {
         (pipeline, parser): (&mut Pipeline, &mut Parser),
         input: &[u8],
         (limits, most): (RequestLimits, usize),
-    ) -> Option<Ask> {
+    ) -> Option<GroupRequests> {
         let (mut ask, mut end, mut last) = (None, 0, "");
         pipeline.clear();
         while pipeline.len() < self.most.min(most)
@@ -79,7 +79,7 @@ impl Grouped {
             && (pipeline.len() == 0 || parser.parts().is_some())
             && let Ok((slot, request)) = self.route(context, command, args)
         {
-            ask = Some(self.add(ask, command, slot, request, context.shared));
+            ask = Some(self.add(ask, command, slot, request, &context.shared.keys.cursors));
             last = command.name();
             pipeline.take(parser, (input, end), len, command);
             end += len;
@@ -91,18 +91,23 @@ impl Grouped {
     }
 
     /// Adds a request to those that are passed on together with it, if there are any.
-    fn add(&self, ask: Option<Ask>, command: &Command, slot: u16, request: Request, shared: &Shared) -> Ask {
+    fn add(
+        &self,
+        ask: Option<GroupRequests>,
+        command: &Command,
+        slot: u16,
+        request: Request,
+        cursors: &ScanCursors,
+    ) -> GroupRequests {
         let mut ask = ask.unwrap_or_else(|| match command.writes() {
-            true => Ask::Writes(Vec::new()),
-            false => Ask::Reads {
-                requests: Vec::new(),
-                may_be_stale: self.may_be_stale,
-                cursors: shared.keys.cursors.clone(),
-            },
+            true => GroupRequests::Writes(Vec::new()),
+            false => {
+                GroupRequests::Reads { requests: Vec::new(), may_be_stale: self.may_be_stale, cursors: cursors.clone() }
+            }
         });
         match &mut ask {
-            Ask::Writes(writes) => writes.push((slot, request.into())),
-            Ask::Reads { requests, .. } => requests.push((slot, request)),
+            GroupRequests::Writes(writes) => writes.push((slot, request.into())),
+            GroupRequests::Reads { requests, .. } => requests.push((slot, request)),
         }
         ask
     }
@@ -130,7 +135,7 @@ impl Grouped {
                     show(context, command, args);
                     return Ok(queued);
                 }
-                context.after = After::Ask(self.add(None, command, slot, request, context.shared));
+                context.after = After::Ask(self.add(None, command, slot, request, &context.shared.keys.cursors));
                 Ok(Reply::Nothing)
             }
             Scope::Node if is_queued && !command.runs_at_once() => {
@@ -144,7 +149,7 @@ impl Grouped {
     /// Runs a command that concerns the connection or the node.
     fn run(&mut self, context: &mut Context<'_>, command: &Command, args: Args<'_>) -> Reply {
         let begun = Instant::now();
-        let reply = match (command.name(), &context.shared.groups) {
+        let reply = match (command.name(), &context.shared.cluster) {
             ("CLUSTER", Some(groups)) => {
                 groups.cluster(&Request::of_args(context.client.version, OwnedArgs::new(&args)))
             }
@@ -152,7 +157,7 @@ impl Grouped {
             ("READONLY" | "READWRITE" | "ASKING", _) => Reply::OK,
             _ => {
                 let outcome = run_alone(context, command, args);
-                context.shared.reply(outcome)
+                context.shared.counters.reply(outcome)
             }
         };
         let is_failed = matches!(reply, Reply::Error(_));
@@ -193,12 +198,16 @@ impl Grouped {
             false if self.may_be_stale => Access::StaleRead,
             false => Access::Read,
         };
-        let slot = slot_of_named(&command.named(args)?, is_one_group(context.shared))?;
-        direct(context.shared, slot, access)
+        let slot = slot_of_named(&command.named(args)?, is_one_group(context.shared.cluster.as_deref()))?;
+        direct(context.shared.cluster.as_deref(), slot, access)
     }
 
     fn watch(&mut self, context: &mut Context<'_>, args: Args<'_>) -> Outcome {
-        let slot = direct(context.shared, slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?, Access::Write)?;
+        let slot = direct(
+            context.shared.cluster.as_deref(),
+            slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?,
+            Access::Write,
+        )?;
         let keys: BTreeSet<&[u8]> = args.from(1).collect();
         let more: usize = keys.iter().map(|key| Watched::size_of(key)).sum();
         if self.watched_bytes + more > MAX_REQUEST_BYTES {
@@ -208,7 +217,7 @@ impl Grouped {
         let changed = Changed::default();
         self.watching = Some((keys.clone(), changed.clone()));
         let watch = Write(Kind::Watch { keys, changed });
-        context.after = After::Ask(Ask::Writes(vec![(slot, watch)]));
+        context.after = After::Ask(GroupRequests::Writes(vec![(slot, watch)]));
         Ok(Reply::Nothing)
     }
 
@@ -226,7 +235,7 @@ impl Grouped {
         Reply::OK
     }
 
-    fn take_watched(&mut self) -> Vec<Watched> {
+    pub(super) fn take_watched(&mut self) -> Vec<Watched> {
         (self.watched_bytes, self.watching) = (0, None);
         std::mem::take(&mut self.watched)
     }
@@ -250,12 +259,12 @@ impl Grouped {
         let mut slots: Vec<Option<u16>> = watched.iter().map(|watched| Some(slot_of(&watched.key))).collect();
         for request in &requests {
             let named = commands::find(request.args())?.named(request.args())?;
-            slots.push(slot_of_named(&named, is_one_group(context.shared))?);
+            slots.push(slot_of_named(&named, is_one_group(context.shared.cluster.as_deref()))?);
         }
-        let slot = direct(context.shared, slot_of_all(slots.into_iter())?, Access::Write)?;
+        let slot = direct(context.shared.cluster.as_deref(), slot_of_all(slots.into_iter())?, Access::Write)?;
         let is_version_3 = version == Version::Resp3;
         let transaction = groups::Transaction { is_version_3, watched, is_changed: false, requests };
-        context.after = After::Ask(Ask::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]));
+        context.after = After::Ask(GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]));
         Ok(Reply::Nothing)
     }
 
@@ -279,7 +288,7 @@ impl Grouped {
         context: &mut Context<'_>,
         (pipeline, parser): (&mut Pipeline, &mut Parser),
         (input, output): (&[u8], &mut Output),
-        mut replies: Answered,
+        mut replies: GroupReplies,
     ) -> usize {
         if replies.is_empty() {
             let writes = pipeline.all(input).any(|(command, _)| command.writes() || command.name() == "EXEC");
@@ -313,11 +322,11 @@ impl Grouped {
 }
 
 /// Whether a request can be passed to the groups together with those before it.
-fn joins(ask: Option<&Ask>, command: &Command) -> bool {
+fn joins(ask: Option<&GroupRequests>, command: &Command) -> bool {
     match ask {
         None => true,
-        Some(Ask::Writes(_)) => command.writes(),
-        Some(Ask::Reads { .. }) => !command.writes(),
+        Some(GroupRequests::Writes(_)) => command.writes(),
+        Some(GroupRequests::Reads { .. }) => !command.writes(),
     }
 }
 
@@ -331,13 +340,13 @@ fn queue(context: &mut Context<'_>, command: &Command, request: &Request) -> Out
     transaction::queue(context, queued, request.args())
 }
 
-fn is_one_group(shared: &Shared) -> bool {
-    shared.groups.as_ref().is_some_and(|groups| groups.is_one_group())
+fn is_one_group(cluster: Option<&dyn Cluster>) -> bool {
+    cluster.is_some_and(|cluster| cluster.is_one_group())
 }
 
 /// The slot of a request, if this node may pass the request on.
-fn direct(shared: &Shared, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
+fn direct(cluster: Option<&dyn Cluster>, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
     let slot = slot.unwrap_or(0);
-    let redirection = shared.groups.as_ref().and_then(|groups| groups.redirect(slot, access));
+    let redirection = cluster.and_then(|cluster| cluster.redirect(slot, access));
     redirection.map_or(Ok(slot), |redirection| Err(Refusal::new(redirection)))
 }

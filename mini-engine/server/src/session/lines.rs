@@ -53,7 +53,7 @@ pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], outpu
         Ok(Outcome::Reply(reply)) => encode(&reply, output),
         Ok(Outcome::Empty) => return Step::Empty(end + 1),
         Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
-        Err(refusal) => encode(&shared.reply(Err(refusal)), output),
+        Err(refusal) => encode(&shared.counters.reply(Err(refusal)), output),
     }
     Step::Done { len: end + 1, requests: 1 }
 }
@@ -78,16 +78,18 @@ fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
             let value = keyspace.get(&encode_key(number(key)?))?;
             Reply::Bulk(value.unwrap_or_default())
         }
-        ["r", from, to] => Reply::Text(range(context.shared, &keyspace, number(from)?, number(to)?)?),
+        ["r", from, to] => {
+            Reply::Text(range(context.shared.keys.request_bytes, &keyspace, number(from)?, number(to)?)?)
+        }
         ["d", key] => {
             keyspace.remove(&encode_key(number(key)?))?;
             Reply::Nothing
         }
         ["s"] => return Ok(Outcome::Later(Job::Statistics)),
         ["l", ..] => {
-            let job = load(context.shared, line[1..].trim())?;
+            let job = load(context.shared.settings.load_from.as_deref(), line[1..].trim())?;
             // From now on other clients see the pairs; they are synced at the end of the job.
-            context.shared.loads += 1;
+            context.shared.syncs.loads += 1;
             return Ok(Outcome::Later(job));
         }
         _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
@@ -100,9 +102,8 @@ fn number(word: &str) -> Result<i64, Refusal> {
     word.parse().map_err(|_| Refusal::new(format!("expected a whole number, found {}", word.escape_debug())))
 }
 
-fn range(shared: &Shared, keyspace: &Keyspace, from: i64, to: i64) -> Result<String, Refusal> {
+fn range(most: usize, keyspace: &Keyspace, from: i64, to: i64) -> Result<String, Refusal> {
     let bounds = (Bound::Included(encode_key(from).to_vec()), Bound::Excluded(encode_key(to).to_vec()));
-    let most = shared.settings.limits.request_bytes;
     let mut line = String::new();
     for entry in keyspace.range(bounds, Direction::Forward) {
         let (key, value) = entry?;
@@ -115,8 +116,8 @@ fn range(shared: &Shared, keyspace: &Keyspace, from: i64, to: i64) -> Result<Str
 }
 
 /// The file with this `name`, which must be inside the directory from which to load.
-fn load(shared: &Shared, name: &str) -> Result<Job, Refusal> {
-    let Some(directory) = &shared.settings.load_from else {
+fn load(directory: Option<&Path>, name: &str) -> Result<Job, Refusal> {
+    let Some(directory) = directory else {
         return Err(Refusal::new("this server loads no files: start it with --load-from DIR"));
     };
     let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);

@@ -2,7 +2,7 @@
 //!
 //! `Session::step` carries out one request of one client, or several requests that may be carried out together. Writes are passed to the engine at
 //! once, buffered, so the next request of any client sees them. A write that would have to wait is not begun, and the step has no effect: the caller
-//! waits for room on another thread, and then repeats the step or has the request [refused](Session::refuse). If `Shared::must_sync` returns true,
+//! waits for room on another thread, and then repeats the step or has the request [refused](Session::refuse). If `Syncs::are_needed` returns true,
 //! the caller syncs before it sends any reply of that turn. So with `synced`, no reply, not even of a read, shows a client writes that a power
 //! failure could undo. Only reads after a failed sync may show such writes.
 
@@ -26,7 +26,7 @@ pub(crate) use run::run_keys;
 pub(crate) use step::Step;
 
 use crate::commands::{self, Command, transaction};
-use crate::groups::Answered;
+use crate::groups::GroupReplies;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{self, Args, Parser};
@@ -101,7 +101,7 @@ impl Session {
         let begun = Instant::now();
         let limits = shared.limits_of_requests(self.client.is_authenticated);
         if self.client.is_authenticated && self.client.transaction.is_none() {
-            if shared.groups.is_some() {
+            if shared.cluster.is_some() {
                 let mut context = Context::new(shared, &mut self.client);
                 let requests = (&mut self.pipeline, &mut self.parser);
                 if let Some(ask) = self.grouped.gather(&mut context, requests, input, (limits, most)) {
@@ -188,7 +188,7 @@ impl Session {
         &mut self,
         shared: &mut Shared,
         (input, output): (&[u8], &mut Output),
-        replies: Answered,
+        replies: GroupReplies,
     ) -> usize {
         let mut context = Context::new(shared, &mut self.client);
         let requests = (&mut self.pipeline, &mut self.parser);
@@ -225,8 +225,15 @@ fn dispatch(
     begun: Instant,
 ) -> (Reply, After) {
     let mut context = Context::new(shared, client);
-    let reply = find(&mut context, args, begun).and_then(|command| match &context.client.transaction {
-        _ if context.shared.groups.is_some() => grouped.dispatch(&mut context, command, args).map(Next::Reply),
+    let found = find(&mut context, args, begun).map_err(|refusal| match args.at(0).eq_ignore_ascii_case(b"EXEC") {
+        true => {
+            drop(grouped.take_watched());
+            transaction::abort(&mut context, refusal)
+        }
+        false => refusal,
+    });
+    let reply = found.and_then(|command| match &context.client.transaction {
+        _ if context.shared.cluster.is_some() => grouped.dispatch(&mut context, command, args).map(Next::Reply),
         Some(_) if !command.runs_at_once() => {
             let reply = transaction::queue(&mut context, command, args)?;
             show(&mut context, command, args);
@@ -238,7 +245,7 @@ fn dispatch(
         Ok(Next::Reply(reply)) => reply,
         Ok(Next::Run(command)) => {
             let outcome = run_alone(&mut context, command, args);
-            let reply = context.shared.reply(outcome);
+            let reply = context.shared.counters.reply(outcome);
             if !matches!(context.after, After::Continue(_) | After::Hold(_)) {
                 record(&mut context, command, args, begun.elapsed(), matches!(reply, Reply::Error(_)));
             }
@@ -249,7 +256,7 @@ fn dispatch(
             if let Some(transaction) = &mut context.client.transaction {
                 transaction.spoil();
             }
-            context.shared.reply(Err(refusal))
+            context.shared.counters.reply(Err(refusal))
         }
     };
     (reply, context.after)

@@ -1,7 +1,8 @@
 //! Requests of one client that arrive together and are carried out together.
 //!
-//! Each of them reads or writes the value of one key. The server searches for their keys together, as for MGET, because a search spends most of its
-//! time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes of earlier ones, and has its own reply.
+//! Each of them reads or writes the value of one key, or they are all writes that read nothing. The server searches for their keys together, as for
+//! MGET, because a search spends most of its time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes
+//! of earlier ones, and has its own reply.
 //!
 //! Bounds: a request longer than [`ENOUGH_BYTES`] is carried out alone. The values that are read together, and the replies of a step, have at most
 //! that many bytes plus one value. The remaining requests wait for the next step, and are carried out one by one until replies are short again.
@@ -13,7 +14,9 @@
 //! error, since a part of the batch may be in the log. The other requests are carried out again: a database that refuses writes can still serve
 //! reads.
 
-use mini_engine::Result;
+use std::ops::Range;
+
+use mini_engine::{MAX_KEY_LEN, Result};
 
 use super::run::{run_alone, run_in};
 use crate::commands::{self, Command};
@@ -28,21 +31,23 @@ const MOST: usize = 16;
 /// The number of bytes of values, or of replies, that is enough for one step, unless the limit of a request is smaller.
 const ENOUGH_BYTES: usize = 64 << 10;
 
+/// The maximum number of parts of a request that names one key: the command, the key and a value.
+const ONE_KEY_PARTS: usize = 3;
 /// The number of parts for which memory is kept.
 const KEPT_PARTS: usize = 1024;
 
 struct Request {
     command: &'static Command,
-    /// The index of the request's first part among all parts, and the number of its parts.
-    parts: (usize, usize),
-    /// The end of the request in the input.
-    end: usize,
+    /// The indices of the request's parts among all parts.
+    parts: Range<usize>,
+    /// The position of the request in the input.
+    bytes: Range<usize>,
 }
 
 /// The requests at the beginning of a client's input. The memory of this structure is kept for later requests.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    /// For each part of all requests, its start and its end in the input.
+    /// For each part of all requests, its start and its end in its request.
     parts: Vec<(usize, usize)>,
     requests: Vec<Request>,
     /// The parts of a request that is a line: such a request is carried out alone, and its parts are not in the input.
@@ -60,11 +65,13 @@ pub(super) struct Done {
 
 // Each request has a bit.
 const _: () = assert!(MOST <= u32::BITS as usize);
+// No key of a request that goes with others is too long: MSET would be refused after a part of its writes.
+const _: () = assert!(ENOUGH_BYTES <= MAX_KEY_LEN + 1);
 
 impl Done {
     /// Appends the reply of the next request.
     fn answer(&mut self, context: &mut Context<'_>, outcome: Outcome, output: &mut Output) {
-        let reply = context.shared.reply(outcome);
+        let reply = context.shared.counters.reply(outcome);
         reply.encode(context.client.version, output);
         self.failed |= u32::from(matches!(reply, Reply::Error(_))) << self.requests;
         self.requests += 1;
@@ -78,6 +85,7 @@ impl Pipeline {
         self.clear();
         let most = most.min(if self.goes_alone { 1 } else { MOST });
         let (mut end, mut is_long) = (0, false);
+        let (mut any_reads, mut any_has_keys) = (false, false);
         // The next step finds malformed bytes again, and reports them, after the requests before them are carried out.
         while self.requests.len() < most
             && !is_long
@@ -86,7 +94,9 @@ impl Pipeline {
             && parser.parts().is_some()
         {
             is_long = len > ENOUGH_BYTES;
-            if is_long && !self.requests.is_empty() {
+            any_reads |= command.reads_its_key();
+            any_has_keys |= parser.args(&input[end..]).len() > ONE_KEY_PARTS;
+            if (is_long || any_reads && any_has_keys) && !self.requests.is_empty() {
                 break;
             }
             self.take(parser, (input, end), len, command);
@@ -113,9 +123,9 @@ impl Pipeline {
         if found.is_empty() {
             self.line = Some(OwnedArgs::new(&parser.args(&input[begin..])));
         }
-        let parts = (self.parts.len(), found.len());
-        self.parts.extend(found.iter().map(|&(from, to)| (begin + from, begin + to)));
-        self.requests.push(Request { command, parts, end: begin + len });
+        let parts = self.parts.len()..self.parts.len() + found.len();
+        self.parts.extend_from_slice(found);
+        self.requests.push(Request { command, parts, bytes: begin..begin + len });
         parser.next();
     }
 
@@ -129,7 +139,7 @@ impl Pipeline {
 
     /// The end in the input of the first `requests` requests.
     pub(super) fn end_of(&self, requests: usize) -> usize {
-        self.requests[..requests].last().map_or(0, |last| last.end)
+        self.requests[..requests].last().map_or(0, |last| last.bytes.end)
     }
 
     /// The memory of the pipeline, in bytes.
@@ -169,13 +179,13 @@ impl Pipeline {
         if self.requests.len() < 2 {
             return Ok(None);
         }
-        let reading = self.all(input).filter(|(command, _)| command.reads_its_key());
-        let keys: Vec<&[u8]> = reading.map(|(_, args)| args.at(1)).collect();
-        if keys.is_empty() {
-            // It needs no overlay, because no request reads the writes of an earlier one.
-            return Ok(Some(Keyspace::of_command(context.client.database.clone())));
+        let database = context.client.database.clone();
+        if self.requests.iter().all(|request| !request.command.reads_its_key()) {
+            // No request reads the writes of an earlier one.
+            return Ok(Some(Keyspace::of_command(database)));
         }
-        Keyspace::of_several_reading(context.client.database.clone(), &keys, enough(context)).map(Some)
+        let keys = self.all(input).map(|(command, args)| (args.at(1), command.reads_its_key()));
+        Keyspace::of_pipeline(database, keys, enough(context)).map(Some)
     }
 
     fn together(
@@ -185,11 +195,13 @@ impl Pipeline {
         (input, output): (&[u8], &mut Output),
     ) -> Done {
         let begun = output.len();
-        let mut has_written = Vec::with_capacity(self.requests.len());
+        let (mut place, mut written) = (0, 0u32);
         let mut done = self.answer(context, (input, &mut *output), |context, command, args| {
+            keyspace.turn_to(place);
             let before = keyspace.writes();
             let reply = run_in(context, &mut keyspace, command, args);
-            has_written.push(keyspace.writes() > before);
+            written |= u32::from(keyspace.writes() > before) << place;
+            place += 1;
             reply
         });
         match context.commit(keyspace) {
@@ -202,10 +214,10 @@ impl Pipeline {
                 output.truncate(begun);
                 done = Done::default();
                 let enough = begun + enough(context);
-                for ((command, args), has_written) in self.all(input).zip(has_written) {
+                for (place, (command, args)) in self.all(input).take(place).enumerate() {
                     // No request may wait for the next step, because a write behind it would then be tried twice. So reads that would return too much
                     // get the same error.
-                    let outcome = match has_written || output.len() >= enough {
+                    let outcome = match written >> place & 1 == 1 || output.len() >= enough {
                         true => Err(Refusal::from(error.clone())),
                         false => run_alone(context, command, args),
                     };
@@ -249,11 +261,10 @@ impl Pipeline {
     }
 
     /// The requests that were taken.
-    pub(super) fn all<'a>(&'a self, input: &'a [u8]) -> impl Iterator<Item = (&'static Command, Args<'a>)> {
-        self.requests.iter().map(move |request| {
-            let (from, count) = request.parts;
-            let args = self.line.as_ref().map(OwnedArgs::args);
-            (request.command, args.unwrap_or(Args::new(input, &self.parts[from..from + count])))
+    pub(super) fn all<'a>(&'a self, input: &'a [u8]) -> impl ExactSizeIterator<Item = (&'static Command, Args<'a>)> {
+        self.requests.iter().map(move |Request { command, parts, bytes }| {
+            let in_input = || Args::new(&input[bytes.clone()], &self.parts[parts.clone()]);
+            (*command, self.line.as_ref().map_or_else(in_input, OwnedArgs::args))
         })
     }
 }

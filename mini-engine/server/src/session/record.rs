@@ -9,7 +9,7 @@ use crate::state::context::Context;
 /// Records a request and the time that it took.
 pub(crate) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Duration, is_failed: bool) {
     let shared = &mut *context.shared;
-    shared.stats.of(command.place(), command.name()).add(took.as_nanos() as u64, is_failed);
+    shared.counters.stats.of(command.place(), command.name()).add(took.as_nanos() as u64, is_failed);
     if took.as_micros() >= u128::from(shared.settings.slow_micros) {
         slow(context, command, args, took);
     }
@@ -20,12 +20,10 @@ pub(crate) fn record(context: &mut Context<'_>, command: &Command, args: Args<'_
 pub(super) fn show(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     let shared = &mut *context.shared;
     // As in Redis, MONITOR itself is not shown.
-    if shared.monitors.is_empty() || command.name() == "MONITOR" {
+    if shared.clients.monitors.is_empty() || command.name() == "MONITOR" {
         return;
     }
-    if let Some(record) = shared.clients.get(context.client.id) {
-        shared.monitors.show(record.database, &record.addresses[0], without_password(command, args));
-    }
+    shared.clients.show(context.client.id, without_password(command, args));
 }
 
 #[cold]
@@ -33,7 +31,7 @@ fn slow(context: &mut Context<'_>, command: &Command, args: Args<'_>, took: Dura
     let shared = &mut *context.shared;
     let record = shared.clients.get(context.client.id);
     let (address, name) = record.map(|record| (record.addresses[0].clone(), record.name.clone())).unwrap_or_default();
-    shared.slow_log.add(took.as_micros() as u64, without_password(command, args), address, name);
+    shared.counters.slow_log.add(took.as_micros() as u64, without_password(command, args), address, name);
 }
 
 /// The commands that may run before the password was sent have it as an argument, so only their names are shown.

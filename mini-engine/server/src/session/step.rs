@@ -1,6 +1,6 @@
 //! The outcome of a step.
 
-use crate::groups::Ask;
+use crate::groups::GroupRequests;
 use crate::state::context::Wait;
 use crate::state::job::Job;
 
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     /// The reply comes when the job is done; until then the client's next request waits.
     Later(usize, Job),
     /// Requests are passed to groups of a cluster. The requests stay in the input until their replies come.
-    Asked(Ask),
+    Asked(GroupRequests),
     /// Nothing was carried out, because it would have had to wait.
     Held(Wait),
     /// The connection ends when the reply was sent.

@@ -179,7 +179,10 @@ fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
          bogus => -ERR unknown command 'bogus' | set a lost => +QUEUED
          exec => -EXECABORT Transaction discarded because of previous errors. | multi => +OK
          save => -ERR Command not allowed inside a transaction
-         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x",
+         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x
+         watch a => +OK | set a 1x => +OK | multi => +OK | set a lost => +QUEUED
+         exec now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $2 1x",
     );
     // The transaction is one batch, with the last value of each key.
     let before = server.shared.keys.db.metrics();
@@ -834,7 +837,7 @@ fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
         server.most = most;
         assert_eq!(server.answers(PIPELINE).escape_ascii().to_string(), expected.escape_ascii().to_string(), "{most}");
         assert_eq!(server.shared.counters.commands, 16);
-        assert_eq!(server.shared.is_unsynced, one_by_one.shared.is_unsynced);
+        assert_eq!(server.shared.syncs.is_unsynced, one_by_one.shared.syncs.is_unsynced);
     }
 }
 
@@ -859,6 +862,10 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
     // The second SET has an option, and the third is incomplete.
     assert_eq!(taken(b"set a 1\r\nset a 1 xx\r\n", 100), 1);
     assert_eq!(taken(b"set a 1\r\nget a\r\nset a", 100), 2);
+    // Several keys go together with other writes, but not with reads.
+    assert_eq!(taken(b"mset a 2 b 2\r\nset a 3\r\nmset b 3 c 3\r\nget a\r\n", 100), 3);
+    assert_eq!(taken(b"get a\r\nmset a 4 b 4\r\n", 100), 1);
+    server.talk("mset a 5 b => -ERR wrong number of arguments for 'mset' command | mget a b c => *3 $1 3 $1 3 $1 3");
 }
 
 #[test]
@@ -935,19 +942,19 @@ fn what_must_be_synced_before_its_reply_says_so() {
     {
         let mut server = Server::with(|settings| settings.durability = durability);
         server.talk("get a => $-1 | set a 1 xx => $-1");
-        assert!(!server.shared.must_sync());
+        assert!(!server.shared.syncs.are_needed());
         for write in ["set a 1", "incr n", "append s x", "mset x 1 y 2", "del a", "getset n 1"] {
-            server.shared.is_unsynced = false;
+            server.shared.syncs.is_unsynced = false;
             server.answers(format!("{write}\r\n").as_bytes());
-            assert_eq!(server.shared.must_sync(), waits, "{durability:?} {write}");
+            assert_eq!(server.shared.syncs.are_needed(), waits, "{durability:?} {write}");
         }
-        server.shared.is_unsynced = false;
+        server.shared.syncs.is_unsynced = false;
         server.talk("multi => +OK | set a 1 => +QUEUED");
-        assert!(!server.shared.must_sync());
+        assert!(!server.shared.syncs.are_needed());
         server.talk("exec => *1 +OK");
-        assert_eq!(server.shared.must_sync(), waits);
+        assert_eq!(server.shared.syncs.are_needed(), waits);
         server.talk("waitaof 1 0 0 => *2 :1 :0");
-        assert!(server.shared.must_sync());
+        assert!(server.shared.syncs.are_needed());
     }
 }
 
@@ -959,7 +966,7 @@ fn two_checkpoints_are_kept_and_open_as_databases() {
     std::fs::create_dir_all(directory.join("checkpoint-mine")).expect("a directory of the user's");
     for n in 1..=3 {
         server.talk(&format!("set n {n} => +OK | save => +OK"));
-        server.shared.is_saving = false;
+        server.shared.saves.is_under_way = false;
         if n == 2 {
             // As after a crash before CURRENT was written.
             std::fs::create_dir(directory.join("checkpoint-000003")).expect("a directory");
@@ -1022,7 +1029,7 @@ fn files_are_loaded_from_their_directory_only() {
     let outside = "error: expected the name of a file below the directory of --load-from¶";
     let refused = format!("l /etc/passwd => {outside} | l ../x => {outside} | l => {outside}");
     server.talk_lines(&format!("l \"0.dat\" => | r -5 5 => -2:20 1:10 3:-30¶ | {refused}"));
-    assert_eq!(server.shared.loads, 0);
+    assert_eq!(server.shared.syncs.loads, 0);
     assert!(server.said("l \"none\"\n").starts_with("error: IOERR cannot open"));
     assert!(server.said("l cut.dat\n").contains("ends within a pair"));
 }
@@ -1042,16 +1049,16 @@ fn replies_wait_for_a_sync_as_long_as_a_file_is_loaded() {
         let step = other.step(&mut server.shared, b"l cut.dat\n", 1, &mut Output::default());
         let Step::Later(_, job) = step else { panic!("{step:?}") };
         // The state after a turn with a sync, first before the load has written anything, then afterwards.
-        server.shared.is_unsynced = false;
-        assert_eq!(server.shared.must_sync(), waits);
+        server.shared.syncs.is_unsynced = false;
+        assert_eq!(server.shared.syncs.are_needed(), waits);
         let outcome = job.run(&server.shared.keys.db, &Default::default());
         server.talk_lines("g 16843009 => 16843009¶");
-        assert_eq!(server.shared.must_sync(), waits);
+        assert_eq!(server.shared.syncs.are_needed(), waits);
         let reply = server.shared.end_job(&job, outcome);
         assert!(matches!(&reply, Reply::Error(text) if text.contains("ends within a pair")), "{reply:?}");
-        assert_eq!(server.shared.must_sync(), waits);
-        server.shared.is_unsynced = false;
-        assert!(!server.shared.must_sync());
+        assert_eq!(server.shared.syncs.are_needed(), waits);
+        server.shared.syncs.is_unsynced = false;
+        assert!(!server.shared.syncs.are_needed());
     }
 }
 
@@ -1157,12 +1164,12 @@ fn damage_that_reads_meet_is_counted_and_said_once() {
     for (requests, times) in
         [("get a\r\n", 1), ("get a\r\nget a\r\n", 2), ("multi\r\nget a\r\nexec\r\n", 1), ("dbsize\r\n", 1)]
     {
-        let before = server.shared.damage.met;
+        let before = server.shared.counters.damage.met;
         let said = server.said(requests);
         assert!(said.contains("-IOERR corruption in ") && said.contains(".sst at offset 0: "), "{said}");
-        assert_eq!(server.shared.damage.met - before, times, "{requests}");
+        assert_eq!(server.shared.counters.damage.met - before, times, "{requests}");
     }
-    let news = server.shared.damage.news();
+    let news = server.shared.counters.damage.news();
     assert!(news.len() == 1 && news[0].contains(".sst at offset 0: "), "{news:?}");
     let said = server.said("info damage\r\n");
     assert!(said.contains("damage_met:5\r\ndamage_places:1\r\n"), "{said}");
@@ -1307,23 +1314,23 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         }
     }
     assert!(last.starts_with("-MISCONF no space: could not create "), "{last}");
-    assert!(server.shared.writes.are_refused && server.shared.writes.refused == 1);
-    let news = server.shared.writes.news();
+    assert!(server.shared.counters.writes.are_refused && server.shared.counters.writes.refused == 1);
+    let news = server.shared.counters.writes.news();
     assert!(news.is_some_and(|news| news.starts_with("writes are refused: could not create ")));
-    assert_eq!(server.shared.writes.news(), None);
-    server.shared.writes.note(1, None);
-    assert_eq!(server.shared.writes.news().as_deref(), Some("writes are taken again; refused so far: 1"));
+    assert_eq!(server.shared.counters.writes.news(), None);
+    server.shared.counters.writes.note(1, None);
+    assert_eq!(server.shared.counters.writes.news().as_deref(), Some("writes are taken again; refused so far: 1"));
     for _ in 0..2 {
-        server.shared.writes.note(1, Some(&mini_engine::Error::Closed));
-        server.shared.writes.note(1, None);
-        let news = server.shared.writes.news();
+        server.shared.counters.writes.note(1, Some(&mini_engine::Error::Closed));
+        server.shared.counters.writes.note(1, None);
+        let news = server.shared.counters.writes.news();
         assert_eq!(news.as_deref(), Some("writes were refused, and are taken again: the database is closed"));
     }
 
     let step = |server: &mut Server, input: &str| {
         let before = (
             server.shared.counters.commands,
-            server.shared.writes.refused,
+            server.shared.counters.writes.refused,
             server.session.client.transaction.is_some(),
         );
         let mut output = Output::default();
@@ -1332,7 +1339,7 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         let said = String::from_utf8(bytes(output)).expect("text");
         let after = (
             server.shared.counters.commands,
-            server.shared.writes.refused,
+            server.shared.counters.writes.refused,
             server.session.client.transaction.is_some(),
         );
         if let Step::Held(_) = step {
@@ -1363,7 +1370,7 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
 
     faults.refuse_files(None);
     while server.answers(b"set a 1\r\n") != b"+OK\r\n" {}
-    let news = server.shared.writes.news();
+    let news = server.shared.counters.writes.news();
     assert!(news.is_some_and(|news| news.starts_with("writes were refused, and are taken again: ")));
     server.talk("multi => +OK | incr a => +QUEUED | exec => *1 :2 | exec => -ERR EXEC without MULTI");
 }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use super::monitors::Monitors;
 use super::watched::Watched;
+use crate::protocol::request::Args;
 
 /// The record of one client, without its number.
 #[derive(Debug)]
@@ -18,8 +20,6 @@ pub(crate) struct Record {
     command: &'static str,
     /// The number of the selected database.
     pub(crate) database: usize,
-    /// Whether the client has sent MONITOR.
-    pub(crate) is_monitor: bool,
     /// The keys that the client watches. The lock is never contended: it only allows threads to share the records of other clients.
     pub(crate) watched: Option<Mutex<Watched>>,
     /// Has no spaces, like the following fields.
@@ -33,6 +33,7 @@ pub(crate) struct Record {
 pub(crate) struct Clients {
     records: BTreeMap<u64, Record>,
     last: u64,
+    pub(crate) monitors: Monitors,
     /// The clients that CLIENT KILL has named; the event loop disconnects them.
     pub(crate) killed: Vec<u64>,
 }
@@ -48,7 +49,6 @@ impl Clients {
             last_request: now,
             command: "NULL",
             database: 0,
-            is_monitor: false,
             watched: None,
             name: Vec::new(),
             library: Vec::new(),
@@ -61,12 +61,20 @@ impl Clients {
     /// Removes a client that has disconnected.
     pub(crate) fn remove(&mut self, id: u64) {
         self.records.remove(&id);
+        self.monitors.remove(id);
     }
 
     /// Records a request of client `id` for the command with this name.
     pub(crate) fn note(&mut self, id: u64, command: &'static str, now: Instant) {
         if let Some(record) = self.records.get_mut(&id) {
             (record.last_request, record.command) = (now, command);
+        }
+    }
+
+    /// Shows a request of client `id` to the clients that have sent MONITOR.
+    pub(crate) fn show(&mut self, id: u64, parts: Args<'_>) {
+        if let Some(record) = self.records.get(&id) {
+            self.monitors.show(record.database, &record.addresses[0], parts);
         }
     }
 
@@ -81,6 +89,13 @@ impl Clients {
     /// The watched keys of all clients.
     pub(crate) fn watched(&mut self) -> impl Iterator<Item = &mut Watched> {
         self.records.values_mut().filter_map(|record| record.watched.as_mut()?.get_mut().ok())
+    }
+
+    /// Appends the line of a client in the format of Redis. Ages are in seconds.
+    pub(crate) fn print(&self, id: u64, text: &mut String) {
+        if let Some(record) = self.get(id) {
+            record.print(id, if self.monitors.contains(id) { 'O' } else { 'N' }, text);
+        }
     }
 
     /// The clients that satisfy the condition, by their numbers.
@@ -100,14 +115,12 @@ impl Record {
         self.since.elapsed().as_secs()
     }
 
-    /// Appends the line of a client in the format of Redis. Ages are in seconds.
-    pub(crate) fn print(&self, id: u64, text: &mut String) {
+    fn print(&self, id: u64, flags: char, text: &mut String) {
         let [client, server] = &self.addresses;
         let (age, idle, database) = (self.age(), self.last_request.elapsed().as_secs(), self.database);
         let command = self.command.to_lowercase();
         let text_of = |bytes: &[u8]| bytes.escape_ascii().to_string();
         let (name, library, version) = (text_of(&self.name), text_of(&self.library), text_of(&self.library_version));
-        let flags = if self.is_monitor { 'O' } else { 'N' };
         // Writing to a string does not fail.
         writeln!(
             text,

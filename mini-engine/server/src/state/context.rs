@@ -10,7 +10,7 @@ use super::keyspace::Keyspace;
 use super::listing::Listing;
 use super::shared::Shared;
 use super::watched::Watched;
-use crate::groups::Ask;
+use crate::groups::GroupRequests;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs};
 
@@ -25,7 +25,7 @@ pub(crate) enum After {
     /// The request has had no effect; it is carried out again after the wait.
     Hold(Wait),
     /// The reply comes from groups of a cluster.
-    Ask(Ask),
+    Ask(GroupRequests),
     Close,
 }
 
@@ -137,8 +137,8 @@ impl<'a> Context<'a> {
             let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
             self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.keys.db, is_written));
         }
-        self.shared.writes.note(batch.len(), written.as_ref().err());
-        self.shared.is_unsynced |= written.is_ok();
+        self.shared.counters.writes.note(batch.len(), written.as_ref().err());
+        self.shared.syncs.is_unsynced |= written.is_ok();
         written.map(drop)
     }
 

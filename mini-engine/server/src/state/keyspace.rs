@@ -1,11 +1,11 @@
 //! The keys that a command sees: those of the selected database, and in a transaction also the writes of earlier commands.
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, either all of the batch is there or none. A single
-//! command never reads its own writes. For several commands (of a transaction, a pipeline or a proposal), an overlay for each database holds their
-//! changes, and reads search the overlay first.
+//! command never reads its own writes. For several commands of a transaction or a proposal, an overlay for each database holds their changes, and
+//! reads search the overlay first. Each command of a pipeline names one key, and the values of these keys are searched for together.
 //!
-//! A command of a transaction or a proposal begins with a mark; if the command fails, its writes are undone. With marks, the final batch is built
-//! from the overlays; until then the batch holds the writes since the last mark, to check them.
+//! A command of a transaction or a proposal begins with a mark; if the command fails, its writes are undone. Their final batch is built from the
+//! overlays; until then the batch holds the writes since the last mark, to check them.
 //!
 //! Only one thread executes commands, so the values read here do not change before the commit.
 
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use mini_engine::{Error, Keyspace as Stored, MAX_BATCH_RANGES, Result, Slice, WriteBatch};
 
 use super::databases::Database;
-use super::overlay::{Held, Overlay, Overlays};
+use super::overlay::{Held, KnownValues, Overlay, Overlays};
 
 pub(crate) use super::overlay::{Bounds, Direction, Entry};
 
@@ -25,8 +25,10 @@ pub(crate) struct Keyspace {
     /// The bytes of inserted keys and values, and the number of removed ranges, since `begin`.
     bytes: usize,
     ranges: usize,
-    /// The changes of several commands.
+    /// The changes of the commands of a transaction or a proposal.
     overlays: Option<Overlays>,
+    /// The values for the commands of a pipeline.
+    known: Option<KnownValues>,
     /// The instant at which the commands are carried out. It is the time of the database's clock when a command first needs it, or a given instant,
     /// so that every node of a cluster has the same result.
     now: OnceCell<SystemTime>,
@@ -47,22 +49,28 @@ impl Keyspace {
     /// A keyspace for a single command.
     pub(crate) fn of_command(database: Database) -> Self {
         let (batch, now, hits, misses) = (WriteBatch::new(), OnceCell::new(), Cell::new(0), Cell::new(0));
-        Self { database, batch, bytes: 0, ranges: 0, overlays: None, now, hits, misses }
+        Self { database, batch, bytes: 0, ranges: 0, overlays: None, known: None, now, hits, misses }
     }
 
-    /// A keyspace for several commands, each of which sees the writes of the earlier ones.
+    /// A keyspace for the commands of a transaction, each of which sees the writes of the earlier ones.
     pub(crate) fn of_several(database: Database) -> Self {
         Self { overlays: Some(Overlays::default()), ..Self::of_command(database) }
     }
 
-    /// A keyspace for several commands that read `keys`. These keys are searched for together until the values have `soft_limit` bytes; `get` then
-    /// finds the results here.
-    pub(crate) fn of_several_reading(database: Database, keys: &[&[u8]], soft_limit: usize) -> Result<Self> {
-        let expiry = (!database.stored.has_expiring_entries()).then_some(None);
-        let values = keys.iter().zip(database.stored.get_many_up_to(soft_limit, keys)?);
-        let known = values.filter_map(|(key, value)| Some((key.to_vec(), value?.map(|value| Held { value, expiry }))));
-        let overlays = Some(Overlays::of_read(&database, known));
-        Ok(Self { overlays, ..Self::of_command(database) })
+    /// A keyspace for the commands of a pipeline: the arguments are the key of each command, and whether the command reads it. The keys that are read
+    /// are searched for together until the values have `soft_limit` bytes. Each command must begin with [`turn_to`](Self::turn_to).
+    pub(crate) fn of_pipeline<'a>(
+        database: Database,
+        commands: impl ExactSizeIterator<Item = (&'a [u8], bool)>,
+        soft_limit: usize,
+    ) -> Result<Self> {
+        let known = Some(KnownValues::read(&database.stored, commands, soft_limit)?);
+        Ok(Self { known, ..Self::of_command(database) })
+    }
+
+    /// Turns to the command of the pipeline with this index.
+    pub(crate) fn turn_to(&mut self, command: usize) {
+        self.known.iter_mut().for_each(|known| known.turn_to(command));
     }
 
     /// A keyspace for several commands that are carried out at a given instant.
@@ -160,7 +168,10 @@ impl Keyspace {
     }
 
     fn written(&self, key: &[u8]) -> Option<Option<&Held>> {
-        self.overlay()?.get(key)
+        match &self.known {
+            Some(known) => known.get(),
+            None => self.overlay()?.get(key),
+        }
     }
 
     fn overlay(&self) -> Option<&Overlay> {
@@ -193,21 +204,27 @@ impl Keyspace {
         planted::check()?;
         self.batch.keyspace(&self.database.stored).insert_with_expiry(key, value, expiry)?;
         self.bytes += key.len() + value.len();
-        let is_there = self.overlays.is_some() && expiry.is_none_or(|at| at > self.now());
-        if let Some(overlays) = &mut self.overlays {
-            let held = is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) });
-            overlays.set(&self.database, key, held);
+        if self.overlays.is_some() || self.known.is_some() {
+            let is_there = expiry.is_none_or(|at| at > self.now());
+            self.show_later(key, is_there.then(|| Held { value: Slice::from(value), expiry: Some(expiry) }));
         }
         Ok(())
+    }
+
+    /// Shows a written value, or `None` for a removed key, to later commands.
+    fn show_later(&mut self, key: &[u8], held: Option<Held>) {
+        match (&mut self.known, &mut self.overlays) {
+            (Some(known), _) => known.set(held),
+            (None, Some(overlays)) => overlays.set(&self.database, key, held),
+            (None, None) => {}
+        }
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
         #[cfg(test)]
         planted::check()?;
         self.batch.keyspace(&self.database.stored).remove(key)?;
-        if let Some(overlays) = &mut self.overlays {
-            overlays.set(&self.database, key, None);
-        }
+        self.show_later(key, None);
         Ok(())
     }
 
@@ -260,7 +277,7 @@ impl Keyspace {
     /// The point before the next of several commands.
     pub(crate) fn mark(&mut self) -> Mark {
         self.batch.clear();
-        let changes = self.overlays.as_mut().map_or(0, Overlays::mark);
+        let changes = self.overlays.as_ref().map_or(0, Overlays::mark);
         Mark { changes, bytes: self.bytes, ranges: self.ranges }
     }
 
@@ -306,7 +323,7 @@ impl Keyspace {
     /// Takes the collected writes, as a batch for the engine.
     pub(crate) fn take_batch(&mut self) -> Result<WriteBatch> {
         let mut batch = std::mem::take(&mut self.batch);
-        if let Some(overlays) = self.overlays.as_ref().filter(|overlays| overlays.is_marked()) {
+        if let Some(overlays) = &self.overlays {
             batch.clear();
             overlays.add_to(&mut batch)?;
         }

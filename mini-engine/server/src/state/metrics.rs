@@ -9,34 +9,26 @@ use super::process::{cpu_seconds, resident_bytes};
 use super::refused::Cause;
 use super::shared::Shared;
 
-/// The type of a metric for Prometheus.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// It never decreases while the process lives.
-    Counter,
-    Gauge,
-}
+/// The types of metrics for Prometheus. A counter never decreases while the process lives.
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
 
 struct Text(String);
 
 impl Text {
     /// A metric without labels.
-    fn number(&mut self, kind: Kind, name: &str, help: &str, value: impl Display) {
+    fn number(&mut self, kind: &str, name: &str, help: &str, value: impl Display) {
         self.family(kind, name, help, [(String::new(), value)]);
     }
 
     /// A metric with a sample for each set of labels.
     fn family(
         &mut self,
-        kind: Kind,
+        kind: &str,
         name: &str,
         help: &str,
         samples: impl IntoIterator<Item = (String, impl Display)>,
     ) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-        };
         // Writing to a string does not fail.
         write!(self.0, "# HELP mini_engine_{name} {help}\n# TYPE mini_engine_{name} {kind}\n").ok();
         for (labels, value) in samples {
@@ -54,49 +46,47 @@ pub(crate) fn text(shared: &Shared) -> String {
 }
 
 fn server(shared: &Shared, text: &mut Text) {
-    use Kind::{Counter, Gauge};
-    let (counters, refused) = (&shared.counters, &shared.refused);
-    text.number(Gauge, "uptime_seconds", "Time since the server was started.", shared.started.elapsed().as_secs());
+    let (counters, refused) = (&shared.counters, &shared.counters.refused);
+    text.number(GAUGE, "uptime_seconds", "Time since the server was started.", shared.started.elapsed().as_secs());
     let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}"));
     text.family(
-        Counter,
+        COUNTER,
         "cpu_seconds_total",
         "Time that the process has computed.",
         cpu.into_iter().zip(cpu_seconds()),
     );
-    text.number(Gauge, "resident_bytes", "Memory of the process, mapped files included.", resident_bytes());
-    text.number(Gauge, "clients", "Clients that are connected.", counters.clients);
-    text.number(Gauge, "client_buffer_bytes", "Requests and replies in memory.", counters.buffer_bytes);
-    text.number(Counter, "connections_total", "Clients that have connected.", counters.connections);
+    text.number(GAUGE, "resident_bytes", "Memory of the process, mapped files included.", resident_bytes());
+    text.number(GAUGE, "clients", "Clients that are connected.", counters.clients);
+    text.number(GAUGE, "client_buffer_bytes", "Requests and replies in memory.", counters.buffer_bytes);
+    text.number(COUNTER, "connections_total", "Clients that have connected.", counters.connections);
     let counted = |(reason, cause)| (format!("{{reason=\"{reason}\"}}"), refused.count(cause));
     let refusals = Cause::REFUSALS.map(counted);
-    text.family(Counter, "refused_total", "Connections and passwords that were refused.", refusals);
-    text.family(Counter, "disconnected_total", "Clients that were disconnected.", Cause::DISCONNECTIONS.map(counted));
-    text.number(Counter, "received_bytes_total", "Bytes of requests.", counters.received_bytes);
-    text.number(Counter, "sent_bytes_total", "Bytes of replies.", counters.sent_bytes);
-    text.number(Counter, "key_hits_total", "Keys that commands looked for and found.", counters.hits);
-    text.number(Counter, "key_misses_total", "Keys that commands looked for in vain.", counters.misses);
-    text.number(Counter, "writes_refused_total", "Operations that the engine refused.", shared.writes.refused);
-    text.number(Counter, "damage_met_total", "Times that damage was met.", shared.damage.met);
-    text.number(Gauge, "last_save_timestamp_seconds", "When the last checkpoint was made.", shared.last_save);
+    text.family(COUNTER, "refused_total", "Connections and passwords that were refused.", refusals);
+    text.family(COUNTER, "disconnected_total", "Clients that were disconnected.", Cause::DISCONNECTIONS.map(counted));
+    text.number(COUNTER, "received_bytes_total", "Bytes of requests.", counters.received_bytes);
+    text.number(COUNTER, "sent_bytes_total", "Bytes of replies.", counters.sent_bytes);
+    text.number(COUNTER, "key_hits_total", "Keys that commands looked for and found.", counters.hits);
+    text.number(COUNTER, "key_misses_total", "Keys that commands looked for in vain.", counters.misses);
+    text.number(COUNTER, "writes_refused_total", "Operations that the engine refused.", shared.counters.writes.refused);
+    text.number(COUNTER, "damage_met_total", "Times that damage was met.", shared.counters.damage.met);
+    text.number(GAUGE, "last_save_timestamp_seconds", "When the last checkpoint was made.", shared.saves.last);
     let of_commands = |value: fn(&CommandStat) -> String| {
-        let stats = shared.stats.called();
+        let stats = shared.counters.stats.called();
         stats.map(move |stat| (format!("{{command=\"{}\"}}", stat.name.to_lowercase()), value(stat)))
     };
     text.family(
-        Counter,
+        COUNTER,
         "commands_total",
         "Commands that were carried out.",
         of_commands(|stat| stat.calls.to_string()),
     );
     let failed = of_commands(|stat| stat.failed.to_string());
-    text.family(Counter, "command_errors_total", "Commands that were answered with an error.", failed);
+    text.family(COUNTER, "command_errors_total", "Commands that were answered with an error.", failed);
     let seconds = of_commands(|stat| (stat.nanos as f64 / 1e9).to_string());
-    text.family(Counter, "command_seconds_total", "Time that commands took, without waits for a sync.", seconds);
+    text.family(COUNTER, "command_seconds_total", "Time that commands took, without waits for a sync.", seconds);
 }
 
 fn engine(shared: &Shared, text: &mut Text) {
-    use Kind::{Counter, Gauge};
     let metrics = shared.keys.db.metrics();
     let counters = [
         ("writes_total", "Operations that were written.", metrics.writes),
@@ -131,14 +121,14 @@ fn engine(shared: &Shared, text: &mut Text) {
         ("open_tables", "Tables whose files are open.", metrics.open_files),
         ("damaged_files", "Files that compactions avoid.", metrics.damaged_files.len() as u64),
     ];
-    counters.into_iter().for_each(|(name, help, value)| text.number(Counter, name, help, value));
-    gauges.into_iter().for_each(|(name, help, value)| text.number(Gauge, name, help, value));
+    counters.into_iter().for_each(|(name, help, value)| text.number(COUNTER, name, help, value));
+    gauges.into_iter().for_each(|(name, help, value)| text.number(GAUGE, name, help, value));
     let ahead = metrics.clock_ahead.as_secs_f64();
-    text.number(Gauge, "clock_ahead_seconds", "By how much the database's clock is ahead of the system's.", ahead);
+    text.number(GAUGE, "clock_ahead_seconds", "By how much the database's clock is ahead of the system's.", ahead);
     let of_levels = |value: fn(&LevelMetrics) -> u64| {
         let levels = metrics.levels.iter().enumerate();
         levels.map(move |(level, metrics)| (format!("{{level=\"{level}\"}}"), value(metrics)))
     };
-    text.family(Gauge, "level_tables", "Tables of a level.", of_levels(|level| level.tables));
-    text.family(Gauge, "level_bytes", "Bytes of the tables of a level.", of_levels(|level| level.bytes));
+    text.family(GAUGE, "level_tables", "Tables of a level.", of_levels(|level| level.tables));
+    text.family(GAUGE, "level_bytes", "Bytes of the tables of a level.", of_levels(|level| level.bytes));
 }

@@ -19,17 +19,74 @@ pub(crate) enum Direction {
     Backward,
 }
 
-/// A value in the overlay.
+/// A value that an earlier command has written, or that was read for the commands of a pipeline.
 pub(super) struct Held {
     pub(super) value: Slice,
     /// The expiry time, if any; the outer `None` means that it was not read.
     pub(super) expiry: Option<Option<SystemTime>>,
 }
 
+/// The values of the keys of a pipeline, each of whose commands names one key.
+pub(super) struct KnownValues {
+    /// For each command, the index of its key's value.
+    places: Vec<usize>,
+    /// The value of each key; the outer `None` means that it was not read.
+    values: Vec<Option<Option<Held>>>,
+    /// The command that is carried out.
+    current: usize,
+}
+
+impl KnownValues {
+    /// Searches together for the keys that commands read, until the values found have `soft_limit` bytes. The arguments are the key of each command,
+    /// and whether the command reads it.
+    pub(super) fn read<'a>(
+        stored: &Stored,
+        commands: impl ExactSizeIterator<Item = (&'a [u8], bool)>,
+        soft_limit: usize,
+    ) -> Result<Self> {
+        let len = commands.len();
+        let [mut places, mut ends] = [Vec::with_capacity(len), Vec::with_capacity(len)];
+        let (mut keys, mut are_read) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        for (key, is_read) in commands {
+            // Keys mostly differ in their last bytes.
+            let end = key.last_chunk().map_or(0, |end| u32::from_ne_bytes(*end) as usize);
+            let place = (0..keys.len()).find(|&place| ends[place] == end && keys[place] == key).unwrap_or(keys.len());
+            if place == keys.len() {
+                ends.push(end);
+                keys.push(key);
+                are_read.push(false);
+            }
+            are_read[place] |= is_read;
+            places.push(place);
+        }
+        let expiry = (!stored.has_expiring_entries()).then_some(None);
+        let held = |value: Slice| Held { value, expiry };
+        let read = keys.iter().zip(&are_read).filter_map(|(key, is_read)| is_read.then_some(key));
+        let mut found = stored.get_many_up_to(soft_limit, read)?.into_iter();
+        let values = are_read.iter().map(|is_read| is_read.then(|| found.next().flatten()).flatten());
+        let values = values.map(|known| known.map(|value| value.map(held))).collect();
+        Ok(Self { places, values, current: 0 })
+    }
+
+    /// Turns to the command with this index.
+    pub(super) fn turn_to(&mut self, command: usize) {
+        self.current = self.places[command];
+    }
+
+    /// The value of the command's key, if it was read or written.
+    pub(super) fn get(&self) -> Option<Option<&Held>> {
+        self.values[self.current].as_ref().map(Option::as_ref)
+    }
+
+    pub(super) fn set(&mut self, value: Option<Held>) {
+        self.values[self.current] = Some(value);
+    }
+}
+
 /// The changes of the commands to one database.
 #[derive(Default)]
 pub(super) struct Overlay {
-    /// The values that the commands have written, and those that were read for them; `None` means that the key is absent.
+    /// The values that the commands have written; `None` means that the key is absent.
     values: BTreeMap<Vec<u8>, Option<Held>>,
     /// The ranges that the commands have removed. Within them, `values` has the later writes, and `None` for each earlier write.
     removed: Vec<Bounds>,
@@ -48,17 +105,11 @@ enum Change {
 pub(super) struct Overlays {
     /// The databases and their changes, by number.
     databases: BTreeMap<usize, (Stored, Overlay)>,
-    /// The state before each change, with the number of the database; `None` before the first mark.
-    changes: Option<Vec<(usize, Change)>>,
+    /// The state before each change, with the number of the database.
+    changes: Vec<(usize, Change)>,
 }
 
 impl Overlays {
-    /// Values that were read from `database`, without any writes.
-    pub(super) fn of_read(database: &Database, values: impl Iterator<Item = (Vec<u8>, Option<Held>)>) -> Self {
-        let overlay = Overlay { values: values.collect(), removed: Vec::new() };
-        Self { databases: [(database.number, (database.stored.clone(), overlay))].into(), changes: None }
-    }
-
     /// The changes to a database, if there are any.
     pub(super) fn of(&self, number: usize) -> Option<&Overlay> {
         self.databases.get(&number).map(|(_, overlay)| overlay)
@@ -71,32 +122,22 @@ impl Overlays {
 
     pub(super) fn set(&mut self, database: &Database, key: &[u8], value: Option<Held>) {
         let before = self.of_mut(database).values.insert(key.to_vec(), value);
-        if let Some(changes) = &mut self.changes {
-            changes.push((database.number, Change::Value(key.to_vec(), before)));
-        }
+        self.changes.push((database.number, Change::Value(key.to_vec(), before)));
     }
 
     pub(super) fn remove_range(&mut self, database: &Database, bounds: Bounds) {
         let hidden = self.of_mut(database).remove_range(bounds);
-        if let Some(changes) = &mut self.changes {
-            changes.push((database.number, Change::Range(hidden)));
-        }
+        self.changes.push((database.number, Change::Range(hidden)));
     }
 
-    /// Marks the present point. From now on changes can be undone.
-    pub(super) fn mark(&mut self) -> usize {
-        self.changes.get_or_insert_default().len()
-    }
-
-    /// Whether there was a mark. If so, every value was written by a command, and none was only read.
-    pub(super) fn is_marked(&self) -> bool {
-        self.changes.is_some()
+    /// The present point, up to which later changes can be undone.
+    pub(super) fn mark(&self) -> usize {
+        self.changes.len()
     }
 
     /// Undoes the changes since a mark.
     pub(super) fn undo(&mut self, mark: usize) {
-        let changes = self.changes.iter_mut().flat_map(|changes| changes.drain(mark..).rev());
-        for (number, change) in changes {
+        for (number, change) in self.changes.drain(mark..).rev() {
             if let Some((_, overlay)) = self.databases.get_mut(&number) {
                 overlay.undo(change);
             }
@@ -105,7 +146,7 @@ impl Overlays {
 
     /// The changes so far can no longer be undone, and earlier marks are invalid.
     pub(super) fn forget(&mut self) {
-        self.changes.iter_mut().for_each(Vec::clear);
+        self.changes.clear();
     }
 
     /// The number of removed ranges.
@@ -120,7 +161,7 @@ impl Overlays {
 }
 
 impl Overlay {
-    /// The state of `key` after the commands so far, if they have changed or read the key.
+    /// The state of `key` after the commands so far, if they have changed the key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Held>> {
         self.values.get(key).map(Option::as_ref).or_else(|| self.is_removed(key).then_some(None))
     }

@@ -279,10 +279,14 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
         while arrived.peek(&mut [0]).is_err() {}
         assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
         connection.send(now);
-        connection.check_time(now, &mut shared);
+        connection.check_time(now, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
         assert!(!connection.is_closed());
     }
-    connection.check_time(now + Duration::from_secs(60), &mut shared);
+    connection.check_time(
+        now + Duration::from_secs(60),
+        shared.settings.limits.idle_seconds,
+        &mut shared.counters.refused,
+    );
     assert!(connection.is_closed());
     let mut said = String::new();
     client.read_to_string(&mut said).expect("the end");

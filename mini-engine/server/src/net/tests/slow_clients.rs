@@ -111,11 +111,15 @@ fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
         connection.send(now);
     }
     let minute = Duration::from_secs(60);
-    connection.check_time(now + minute, &mut shared);
-    assert!(!connection.is_closed() && shared.refused.count(Cause::Slow) == 0);
-    connection.check_time(now + minute + Duration::from_millis(1), &mut shared);
-    assert!(connection.is_closed() && shared.refused.count(Cause::Slow) == 1);
-    let [_, said] = shared.refused.news(now);
+    connection.check_time(now + minute, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
+    assert!(!connection.is_closed() && shared.counters.refused.count(Cause::Slow) == 0);
+    connection.check_time(
+        now + minute + Duration::from_millis(1),
+        shared.settings.limits.idle_seconds,
+        &mut shared.counters.refused,
+    );
+    assert!(connection.is_closed() && shared.counters.refused.count(Cause::Slow) == 1);
+    let [_, said] = shared.counters.refused.news(now);
     let said = said.expect("a line");
     assert!(said.starts_with(&format!("disconnected {address}: it took none of its replies for 60 s")), "{said}");
     let text = crate::state::metrics::text(&shared);

@@ -137,6 +137,12 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
     }
     client.talk(
         &mut node,
+        "watch a => +OK | set a 1 => +OK | multi => +OK | set a 2 => +QUEUED
+         exec now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $1 1 | del a => :1",
+    );
+    client.talk(
+        &mut node,
         "multi => +OK | set a 1 => +QUEUED | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
          watch a => +OK | multi => +OK | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
          multi => +OK | multi => -ERR MULTI calls can not be nested | watch a => -ERR WATCH inside MULTI is not allowed
@@ -175,7 +181,8 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
     for node in [&mut node, &mut other] {
         node.write(LONG_AGO, &["mset a x b x"]);
     }
-    let (Step::Asked(Ask::Writes(mut writes)), _) = client.next(&node, &format!("evalsha {hash} 1 a x")) else {
+    let (Step::Asked(GroupRequests::Writes(mut writes)), _) = client.next(&node, &format!("evalsha {hash} 1 a x"))
+    else {
         panic!("a write")
     };
     let (_, write) = writes.remove(0);
@@ -190,9 +197,10 @@ fn nothing_is_answered_before_the_password() {
     // Catches a client that reads, or requests the list of nodes, without the password.
     let mut node = Node::with(1, Settings { password: Some(b"pass".to_vec()), ..Settings::default() });
     let mut client = Client::new(&node);
-    for line in ["get a", "set a 1", "watch a", "cluster nodes", "multi", "exec", "readonly", "info", "ping"] {
+    for line in ["get a", "set a 1", "watch a", "cluster nodes", "multi", "readonly", "info", "ping"] {
         assert_eq!(client.say(&mut node, LONG_AGO, line), "-NOAUTH Authentication required.", "{line}");
     }
+    client.talk(&mut node, "exec => -EXECABORT Transaction discarded because of: NOAUTH Authentication required.");
     client.talk(
         &mut node,
         "auth word => -WRONGPASS invalid username-password pair or user is disabled. | auth pass => +OK | get a => $-1",

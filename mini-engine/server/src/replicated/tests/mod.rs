@@ -15,7 +15,7 @@ use proof::Clock;
 use proof::disk::MemFs;
 
 use super::*;
-use crate::groups::Answered;
+use crate::groups::GroupReplies;
 use crate::protocol::output::Output;
 use crate::session::{Session, Step};
 use crate::settings::Settings;
@@ -46,7 +46,7 @@ struct Node {
     redirect: Arc<Mutex<Redirect>>,
 }
 
-/// The function behind [`Groups::redirect`].
+/// The function behind [`Cluster::redirect`].
 type Redirect = fn(u16, Access) -> Option<String>;
 
 /// The groups, as the interface that a client's session uses.
@@ -56,7 +56,7 @@ struct TestGroups {
     db: Db,
 }
 
-impl Groups for TestGroups {
+impl Cluster for TestGroups {
     fn is_one_group(&self) -> bool {
         self.is_one_group
     }
@@ -66,7 +66,7 @@ impl Groups for TestGroups {
         redirect(slot, access)
     }
 
-    fn begin(&self, _: Ask, _: Answer) {
+    fn begin(&self, _: GroupRequests, _: ReplySender) {
         unreachable!("there is no event loop");
     }
 
@@ -95,7 +95,7 @@ impl Node {
         let instant = AppliedInstant::default();
         let redirect: Arc<Mutex<Redirect>> = Arc::new(Mutex::new(|_, _| None));
         let mut shared = Shared::new(db.clone(), settings.in_cluster(), 1);
-        shared.groups =
+        shared.cluster =
             Some(Box::new(TestGroups { is_one_group: groups == 1, redirect: Arc::clone(&redirect), db: db.clone() }));
         shared.port = 7001;
         instant.recover(&db).expect("a sound database");
@@ -129,7 +129,7 @@ impl Node {
         self.replies(at, writes).iter().map(|reply| shown(reply)).collect()
     }
 
-    fn replies(&mut self, at: u64, mut writes: Vec<Write>) -> Answered {
+    fn replies(&mut self, at: u64, mut writes: Vec<Write>) -> GroupReplies {
         writes.iter_mut().for_each(|write| self.watches.note(write));
         let (proposal, mut batch) = (sent(&Proposal { at, writes }), WriteBatch::new());
         let before = self.latest;
@@ -164,10 +164,10 @@ impl Node {
     }
 
     /// Carries out the requests that a session has passed on.
-    fn carry_out(&mut self, at: u64, ask: Ask) -> Answered {
+    fn carry_out(&mut self, at: u64, ask: GroupRequests) -> GroupReplies {
         match ask {
-            Ask::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
-            Ask::Reads { requests, cursors, .. } => {
+            GroupRequests::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
+            GroupRequests::Reads { requests, cursors, .. } => {
                 let read = |(_, request): &(u16, Request)| self.read_request(&cursors, request);
                 requests.iter().map(read).collect()
             }

@@ -24,7 +24,7 @@ fn counters_begin_anew_and_what_is_there_stays() {
     server.talk("get nope => $-1 | set k v => +OK | get k => $1 v");
     server.shared.counters.clients = 1;
     (server.shared.counters.connections, server.shared.counters.sent_bytes) = (5, 6);
-    server.shared.refused.note(crate::state::refused::Cause::Clients, "there", "too many");
+    server.shared.counters.refused.note(crate::state::refused::Cause::Clients, "there", "too many");
     server.talk("config resetstat => +OK | config resetstat now => -ERR unknown subcommand or wrong number of arguments for 'resetstat' of CONFIG");
     let info = server.said("info everything\r\n");
     let fields = "connected_clients:1 total_connections_received:0 total_net_output_bytes:0 keyspace_hits:0 keyspace_misses:0 rejected_connections:0";

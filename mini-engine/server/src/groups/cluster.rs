@@ -1,4 +1,4 @@
-//! [`Groups`]: the cluster, as the event loop uses it. The loop passes requests, serves other clients meanwhile, and is woken by the [`Answer`].
+//! [`Cluster`]: the cluster, as the event loop uses it. The loop passes requests, serves other clients meanwhile, and is woken by the [`ReplySender`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -27,7 +27,7 @@ pub enum Access {
 
 /// Requests of one client for the groups of a cluster, in order. Each has the slot of its keys, or 0 if it has no keys.
 #[derive(Debug)]
-pub enum Ask {
+pub enum GroupRequests {
     /// Writes and transactions, for [`Proposal`](super::Proposal)s.
     Writes(Vec<(u16, Write)>),
     /// Reads, for [`Executor::read`](crate::replicated::Executor::read).
@@ -42,7 +42,7 @@ pub enum Ask {
 }
 
 /// The groups of a cluster. The event loop calls these functions, so none of them may block.
-pub trait Groups: Send {
+pub trait Cluster: Send {
     /// Whether the cluster has only one group, so that the keys of all slots are together.
     fn is_one_group(&self) -> bool;
 
@@ -50,7 +50,7 @@ pub trait Groups: Send {
     fn redirect(&self, slot: u16, access: Access) -> Option<String>;
 
     /// Starts the requests, and returns at once. For reads, only the first replies may be sent: the server then passes the remaining requests again.
-    fn begin(&self, ask: Ask, answer: Answer);
+    fn begin(&self, ask: GroupRequests, answer: ReplySender);
 
     /// The reply to CLUSTER with these arguments.
     fn cluster(&self, request: &Request) -> Reply;
@@ -60,28 +60,28 @@ pub trait Groups: Send {
 }
 
 /// The bytes of the replies to the first of the requests that a client has passed.
-pub(crate) type Answered = Vec<Vec<u8>>;
+pub(crate) type GroupReplies = Vec<Vec<u8>>;
 
 /// Something that is dropped once the event loop has taken the replies, such as a permit for their memory.
 type Kept = Option<Box<dyn Send>>;
 
-/// Sends the replies to an [`Ask`] back to the event loop, for the client. If it is dropped, the client receives an error for each request.
-pub struct Answer {
+/// Sends the replies to an [`GroupRequests`] back to the event loop, for the client. If it is dropped, the client receives an error for each request.
+pub struct ReplySender {
     client: Client,
-    replies: Answered,
+    replies: GroupReplies,
     kept: Kept,
-    to: Sender<(Client, Answered, Kept)>,
+    to: Sender<(Client, GroupReplies, Kept)>,
     waker: Arc<Waker>,
 }
 
-impl Answer {
+impl ReplySender {
     /// Sends the replies; each is given as its bytes. `kept` is dropped once the event loop has taken the replies.
     pub fn send(mut self, replies: Vec<Vec<u8>>, kept: Option<Box<dyn Send>>) {
         (self.replies, self.kept) = (replies, kept);
     }
 }
 
-impl Drop for Answer {
+impl Drop for ReplySender {
     fn drop(&mut self) {
         // When the server has ended, nobody receives the replies.
         if self.to.send((self.client, std::mem::take(&mut self.replies), self.kept.take())).is_ok() {
@@ -91,25 +91,25 @@ impl Drop for Answer {
 }
 
 /// The event loop's receiver of the replies.
-pub(crate) struct Answers {
-    sender: Sender<(Client, Answered, Kept)>,
-    receiver: Receiver<(Client, Answered, Kept)>,
+pub(crate) struct ReplyReceiver {
+    sender: Sender<(Client, GroupReplies, Kept)>,
+    receiver: Receiver<(Client, GroupReplies, Kept)>,
     waker: Arc<Waker>,
 }
 
-impl Answers {
+impl ReplyReceiver {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         let (sender, receiver) = mpsc::channel();
         Self { sender, receiver, waker }
     }
 
     /// The sender of replies to a client.
-    pub(crate) fn to(&self, client: Client) -> Answer {
-        Answer { client, replies: Vec::new(), kept: None, to: self.sender.clone(), waker: Arc::clone(&self.waker) }
+    pub(crate) fn to(&self, client: Client) -> ReplySender {
+        ReplySender { client, replies: Vec::new(), kept: None, to: self.sender.clone(), waker: Arc::clone(&self.waker) }
     }
 
     /// The next replies that have arrived, and their client.
-    pub(crate) fn next(&self) -> Option<(Client, Answered)> {
+    pub(crate) fn next(&self) -> Option<(Client, GroupReplies)> {
         self.receiver.try_recv().ok().map(|(client, replies, _)| (client, replies))
     }
 }
