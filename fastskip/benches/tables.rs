@@ -33,10 +33,7 @@ trait Table: Sync + Sized {
     fn put_batch(&self, keys: &[Vec<u8>], first_seqno: u64);
     fn has(&self, key: &[u8]) -> bool;
     fn count(&self, keys: &[Vec<u8>]) -> usize;
-    /// The sum of all lengths, forward or from the end.
-    fn walk(&self, back: bool) -> usize;
-    /// The sum of all bytes.
-    fn read(&self) -> u64;
+    fn entries(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])>;
 }
 
 fn lengths<'t>(entries: impl Iterator<Item = (&'t [u8], &'t [u8])>) -> usize {
@@ -44,10 +41,7 @@ fn lengths<'t>(entries: impl Iterator<Item = (&'t [u8], &'t [u8])>) -> usize {
 }
 
 fn bytes<'t>(entries: impl Iterator<Item = (&'t [u8], &'t [u8])>) -> u64 {
-    entries
-        .flat_map(|(key, value)| [key, value])
-        .map(|part| part.iter().map(|&byte| u64::from(byte)).sum::<u64>())
-        .sum()
+    entries.flat_map(|(key, value)| [key, value]).flatten().map(|&byte| u64::from(byte)).sum()
 }
 
 impl Table for ConcurrentSkipList {
@@ -69,12 +63,8 @@ impl Table for ConcurrentSkipList {
     fn count(&self, keys: &[Vec<u8>]) -> usize {
         self.get_many(keys).into_iter().flatten().count()
     }
-    fn walk(&self, back: bool) -> usize {
-        let entries = self.iter().map(|entry| (entry.key, entry.value));
-        if back { lengths(entries.rev()) } else { lengths(entries) }
-    }
-    fn read(&self) -> u64 {
-        bytes(self.iter().map(|entry| (entry.key, entry.value)))
+    fn entries(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        self.iter().map(|entry| (entry.key, entry.value))
     }
 }
 
@@ -97,12 +87,8 @@ impl Table for Memtable {
     fn count(&self, keys: &[Vec<u8>]) -> usize {
         self.get_many(keys, NEWEST).into_iter().filter(|found| matches!(found, Lookup::Value(_))).count()
     }
-    fn walk(&self, back: bool) -> usize {
-        let entries = self.iter(NEWEST).map(|version| (version.key, version.value));
-        if back { lengths(entries.rev()) } else { lengths(entries) }
-    }
-    fn read(&self) -> u64 {
-        bytes(self.iter(NEWEST).map(|version| (version.key, version.value)))
+    fn entries(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        self.iter(NEWEST).map(|version| (version.key, version.value))
     }
 }
 
@@ -171,9 +157,9 @@ fn get<T: Table>(group: &mut Group<'_>) {
 fn scan<T: Table>(group: &mut Group<'_>) {
     let (table, _) = full::<T>(Random, ENTRIES);
     group.sample_size(10).throughput(Throughput::Elements(ENTRIES as u64));
-    group.bench_function(of::<T>("lengths"), |bencher| bencher.iter(|| table.walk(false)));
-    group.bench_function(of::<T>("lengths, from the end"), |bencher| bencher.iter(|| table.walk(true)));
-    group.bench_function(of::<T>("all bytes"), |bencher| bencher.iter(|| table.read()));
+    group.bench_function(of::<T>("lengths"), |bencher| bencher.iter(|| lengths(table.entries())));
+    group.bench_function(of::<T>("lengths, from the end"), |bencher| bencher.iter(|| lengths(table.entries().rev())));
+    group.bench_function(of::<T>("all bytes"), |bencher| bencher.iter(|| bytes(table.entries())));
 }
 
 /// Batches of 256: the time of one key.

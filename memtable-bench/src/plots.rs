@@ -82,19 +82,24 @@ pub(crate) fn lines(title: &str, series: &[Series]) -> Option<String> {
         Some(least / 1.15..most * 1.15)
     };
     let (across, up) = (range(|point| point.0)?, range(|point| point.1)?);
+    let marks = (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
+    let marks = marks.filter(|mark| up.contains(mark)).collect();
+    // Two fifths of the width are for the legend.
+    let end = across.start * (across.end / across.start).powf(1.6);
     draw(title, 400, |area| {
         let mut on = ChartBuilder::on(&area);
-        let on = on.margin_right(200).x_label_area_size(30).y_label_area_size(56);
-        let mut chart = on.build_cartesian_2d(across.log_scale(), up.log_scale())?;
+        let on = on.x_label_area_size(30).y_label_area_size(56);
+        let mut chart =
+            on.build_cartesian_2d((across.start..end).log_scale(), up.log_scale().with_key_points(marks))?;
         let mut mesh = chart.configure_mesh();
         mesh.light_line_style(TRANSPARENT).x_label_formatter(&|x| mark(*x)).y_label_formatter(&|y| mark(*y)).draw()?;
         for (number, (label, is_own, points)) in series.iter().enumerate() {
             let colour = Palette99::pick(number).stroke_width(if *is_own { 3 } else { 1 });
-            chart.draw_series(LineSeries::new(points.iter().copied(), colour).point_size(3))?;
-            let end = points.last().copied().unwrap_or_default();
-            let label = Text::new(label.clone(), (8, -6), text(*is_own));
-            chart.plotting_area().draw(&(EmptyElement::at(end) + label))?;
+            let line = chart.draw_series(LineSeries::new(points.iter().copied(), colour).point_size(3))?;
+            line.label(label).legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
         }
+        let mut legend = chart.configure_series_labels();
+        legend.position(SeriesLabelPosition::MiddleRight).label_font(("sans-serif", 14)).draw()?;
         Ok(())
     })
 }
