@@ -16,12 +16,11 @@ use mini_engine::Metrics;
 use tempfile::TempDir;
 
 use super::contents::{Contents, Ops};
-use super::digest::of_value;
-use super::outcome::{Fact, Sample};
+use super::sample::Sample;
 use super::work::Work;
 use crate::machine::{self, Io};
 use crate::spec::Workload;
-use crate::subjects::store::{Done, Store};
+use crate::subjects::store::{Done, Store, amount};
 
 /// The interval between measurements of memory.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,6 +38,9 @@ pub(super) fn run<S: Store>(work: &Work<'_>, wanted: &[Workload]) -> Done<Vec<Sa
     }
     if wanted.contains(&Workload::Replay) {
         round.replay::<S>()?;
+    }
+    if wanted.contains(&Workload::Transactions) {
+        round.transactions::<S>()?;
     }
     let at_rest: Vec<_> = wanted.iter().copied().filter(|of| of.is_at_rest()).collect();
     if !at_rest.is_empty() {
@@ -93,13 +95,38 @@ impl Round<'_> {
             db.flush()?;
             let flush = begun.elapsed();
             let put = Duration::from_nanos(self.samples.last().expect("just measured").ns);
-            let facts = [self.disk_bytes(&before, ops.count), self.disk_space("filled")?];
-            self.samples.push(Sample::new(Workload::Load, ops.count, put + flush));
+            let facts =
+                [("disk-bytes", self.disk_bytes(&before, ops.count)), ("disk-space", self.disk_space("filled")?)];
+            self.samples.push(Sample::new(Workload::Load, ops.count).timed(put + flush));
             self.facts(facts);
         }
         self.work.check(&db, &contents)?;
         db.close()?;
         self.discard("filled")
+    }
+
+    /// Moves amounts between the records of a database at rest. An amount is in a value's first eight bytes; after a lost update, the sum of all
+    /// would differ.
+    fn transactions<S: Store>(&mut self) -> Done {
+        let mut contents = Contents::empty(self.work.input);
+        let (fill, ops) = (contents.operations(Workload::PutBatch), contents.operations(Workload::Transactions));
+        let db: S = self.open("accounts", false)?;
+        self.work.perform(&db, Workload::PutBatch, &fill)?;
+        db.flush()?;
+        db.settle()?;
+        let total = || {
+            let (mut accounts, mut total) = (0, 0_i64);
+            db.scan_all(|_, value| (accounts, total) = (accounts + 1, total.wrapping_add(amount(value))))?;
+            Done::Ok((accounts, total))
+        };
+        let before = total()?;
+        self.time(&db, Workload::Transactions, &ops)?;
+        let after = total()?;
+        if after != before {
+            return Err(format!("expected {before:?} as accounts and their sum, found {after:?}").into());
+        }
+        db.close()?;
+        self.discard("accounts")
     }
 
     /// Opens a copy of a database with all its data in the log.
@@ -119,10 +146,10 @@ impl Round<'_> {
         let operations = if workload == Workload::Open { 1 } else { self.work.shape().entries };
         let begun = Instant::now();
         let db: S = self.open(dir, false)?;
-        let found = db.get(self.work.input.keys.get(0), of_value)?;
+        let found = db.get(self.work.input.keys.get(0), |_| ())?;
         let time = begun.elapsed();
         found.ok_or("expected the first key, found none")?;
-        self.samples.push(Sample::new(workload, operations, time));
+        self.samples.push(Sample::new(workload, operations).timed(time));
         self.work.check(&db, contents)?;
         db.close()?;
         self.discard(dir)
@@ -182,20 +209,24 @@ impl Round<'_> {
         self.samples.push(sample);
         let (count, after, shape) = (ops.count as f64, Account::of(db), self.work.shape());
         let configured = shape.cache_bytes() + 2 * shape.memtable_bytes();
-        let memory = peak.map(|peak| (Fact::Memory, peak.saturating_sub(self.anonymous) as f64 / configured as f64));
+        let memory = peak.map(|peak| peak.saturating_sub(self.anonymous) as f64 / configured as f64);
+        let calls = before.io.zip(after.io).map(|(before, now)| (now.write_calls - before.write_calls) as f64 / count);
+        let syncs =
+            before.metrics.zip(after.metrics).map(|(before, now)| (now.wal_syncs - before.wal_syncs) as f64 / count);
         let is_write = !matches!(workload, Workload::Get | Workload::Miss);
-        let calls = before.io.zip(after.io).map(|(before, now)| now.write_calls - before.write_calls);
-        let calls = calls.filter(|_| is_write).map(|calls| (Fact::WriteCalls, calls as f64 / count));
-        let syncs = before.metrics.zip(after.metrics).map(|(before, now)| now.wal_syncs - before.wal_syncs);
-        let syncs = syncs.filter(|_| workload == Workload::SyncedPut).map(|of| (Fact::Syncs, of as f64 / count));
-        self.facts([memory, calls, syncs]);
+        let of_syncs = workload == Workload::SyncedPut;
+        self.facts([
+            ("memory", memory),
+            ("write-calls", calls.filter(|_| is_write)),
+            ("syncs", syncs.filter(|_| of_syncs)),
+        ]);
         Ok(())
     }
 
     /// Adds facts to the last sample.
-    fn facts(&mut self, facts: impl IntoIterator<Item = Option<(Fact, f64)>>) {
+    fn facts<const N: usize>(&mut self, facts: [(&str, Option<f64>); N]) {
         let sample = self.samples.last_mut().expect("just measured");
-        sample.facts.extend(facts.into_iter().flatten());
+        facts.into_iter().for_each(|(name, fact)| sample.add(name, fact));
     }
 
     /// One thread reads while another one overwrites records with equal ones, as fast as it can.
@@ -229,7 +260,7 @@ impl Round<'_> {
         })?;
         let rate = f64::from(written) * 1e9 / sample.ns as f64;
         self.samples.push(sample);
-        self.facts([Some((Fact::WriterRate, rate))]);
+        self.facts([("writer-rate", Some(rate))]);
         Ok(())
     }
 
@@ -240,7 +271,7 @@ impl Round<'_> {
         db.flush()?;
         db.settle()?;
         let settled = Account::of(db);
-        let facts = [self.disk_bytes(&before, ops.count), self.disk_space("at-rest")?];
+        let facts = [("disk-bytes", self.disk_bytes(&before, ops.count)), ("disk-space", self.disk_space("at-rest")?)];
         self.facts(facts);
         reads
             .keys
@@ -248,26 +279,26 @@ impl Round<'_> {
             .try_for_each(|key| db.get(key, |_| ())?.ok_or("a key is lost").map_err(Into::into) as Done)?;
         if let Some((settled, now)) = settled.metrics.zip(db.metrics()) {
             let blocks = (now.get_blocks - settled.get_blocks) as f64 / (now.gets - settled.gets) as f64;
-            let [write, space] = [settled.write_amplification(), settled.space_amplification()];
-            let read = Some((Fact::ReadAmplification, blocks));
-            let [write, space] = [(Fact::WriteAmplification, write), (Fact::SpaceAmplification, space)]
-                .map(|(fact, of)| of.map(|of| (fact, of)));
-            self.facts([write, read, space]);
+            self.facts([
+                ("write-amplification", settled.write_amplification()),
+                ("read-amplification", Some(blocks)),
+                ("space-amplification", settled.space_amplification()),
+            ]);
         }
         Ok(())
     }
 
     /// Bytes that went to the disk since `before`, for each byte of `count` records.
-    fn disk_bytes(&self, before: &Account, count: usize) -> Option<(Fact, f64)> {
+    fn disk_bytes(&self, before: &Account, count: usize) -> Option<f64> {
         let written = Io::now()?.disk_bytes - before.io?.disk_bytes;
         let stored = count as f64 * self.work.input.payload() as f64 / self.work.shape().entries as f64;
-        Some((Fact::DiskBytes, written as f64 / stored))
+        Some(written as f64 / stored)
     }
 
     /// Bytes on the disk for each byte of the records.
-    fn disk_space(&self, dir: &str) -> Done<Option<(Fact, f64)>> {
+    fn disk_space(&self, dir: &str) -> Done<Option<f64>> {
         let bytes = machine::disk_space(&self.places.path().join(dir))?;
-        Ok(bytes.map(|bytes| (Fact::DiskSpace, bytes as f64 / self.work.input.payload() as f64)))
+        Ok(bytes.map(|bytes| bytes as f64 / self.work.input.payload() as f64))
     }
 }
 

@@ -1,24 +1,20 @@
-//! One round of one subject, in a process of its own; see `ipc`.
+//! One round of one subject, in a process of its own; see `run`.
 
 mod contents;
-mod digest;
 mod engine;
 mod input;
-mod latency;
-mod outcome;
+mod sample;
 mod table;
 mod work;
 
-pub(crate) use latency::{Percentile, Timeline};
-pub(crate) use outcome::{Fact, Request, Sample};
+pub(crate) use sample::{Request, Sample};
 
-use crate::spec::{Subject, subjects};
+use crate::spec::{Subject, name, subjects};
 use crate::subjects;
 use crate::subjects::store::{Done, Store};
-use crate::text::name;
 
 macro_rules! dispatch {
-    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $colour:literal, $kind:ident($type:ty);)*) => {
+    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $kind:ident($type:ty);)*) => {
         /// Runs a round. The error describes the subject's wrong result or failure.
         pub(crate) fn run(request: &Request) -> Result<Vec<Sample>, String> {
             let samples = match request.subject {

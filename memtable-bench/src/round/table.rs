@@ -4,7 +4,7 @@ use std::mem::forget;
 use std::path::Path;
 
 use super::contents::Contents;
-use super::outcome::{Fact, Sample};
+use super::sample::Sample;
 use super::work::Work;
 use crate::allocator;
 use crate::machine;
@@ -53,18 +53,15 @@ fn fill<S: Store>(work: &Work<'_>, workload: Workload) -> Done<(S, Sample)> {
     let ops = Contents::empty(work.input).operations(workload);
     allocator::give_back();
     // Touches the memory that the table will take, so that its time does not include the first touch of a page.
-    machine::prefault(work.shape().table_memory().try_into().unwrap_or(usize::MAX));
+    machine::prefault(work.shape().table_memory() as usize);
     let before = machine::reset_peak();
     let table = S::open(&work.settings(Path::new(""), false))?;
     let mut sample = work.perform(&table, workload, &ops)?;
     let grown = before.and_then(|before| Some(machine::peak()?.saturating_sub(before)));
     let (payload, entries) = (work.input.payload(), work.shape().entries as f64);
     let beyond = |bytes: u64| (bytes as f64 - payload as f64) / entries;
-    let facts = [
-        (Fact::Overhead, grown.filter(|_| payload >= LEAST_RESIDENT).map(beyond)),
-        (Fact::OwnOverhead, table.memory_used().map(beyond)),
-        (Fact::FailedCas, table.cas_failures().map(|failures| failures as f64 * 1e6 / entries)),
-    ];
-    sample.facts = facts.into_iter().filter_map(|(fact, value)| Some((fact, value?))).collect();
+    sample.add("overhead", grown.filter(|_| payload >= LEAST_RESIDENT).map(beyond));
+    sample.add("own-overhead", table.memory_used().map(beyond));
+    sample.add("failed-cas", table.cas_failures().map(|failures| failures as f64 * 1e6 / entries));
     Ok((table, sample))
 }

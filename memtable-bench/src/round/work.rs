@@ -1,4 +1,4 @@
-//! Runs the operations of a workload on a subject, each thread its share, and compares the results with the expected ones. No clock runs while
+//! Runs the operations of a workload on a subject, each thread its share, and compares what is read with what is expected. No clock runs while
 //! operations are generated or contents compared.
 
 use std::ops::Range;
@@ -8,12 +8,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::contents::{Contents, Op, Ops};
-use super::digest::{Digest, adder, compare, of_count, of_value};
+use super::contents::{Contents, Op, Ops, bytes, length};
 use super::input::Input;
-use super::latency::{Recorder, latency, timeline};
-use super::outcome::{Request, Sample};
-use crate::spec::{Shape, Workload};
+use super::sample::{Recorder, Request, Sample, latency};
+use crate::spec::{Shape, Workload, name};
 use crate::subjects::store::{Done, Settings, Store};
 
 /// The records of an engine's batch, and the operations of a table's batch.
@@ -23,6 +21,13 @@ const TABLE_BATCH: usize = 256;
 pub(super) struct Work<'i> {
     pub(super) request: &'i Request,
     pub(super) input: &'i Input,
+}
+
+/// What a thread has read: a sum of lengths or of bytes; and how many transactions it has begun.
+#[derive(Default)]
+struct Tally {
+    sum: u64,
+    tries: u64,
 }
 
 impl Work<'_> {
@@ -39,104 +44,114 @@ impl Work<'_> {
         let alone = matches!(workload, Workload::Sort | Workload::FrozenScan);
         let threads = if alone { 1 } else { self.shape().threads };
         let (time, ended) = timed(threads, |thread| {
-            let (mut sum, mut recorder) = (0, Recorder::start());
-            self.share(db, workload, ops, share(ops.ops.len(), threads, thread), &mut sum, &mut recorder)?;
-            Done::Ok((sum, recorder))
+            let (mut tally, mut recorder) = (Tally::default(), Recorder::start());
+            self.share(db, workload, ops, share(ops.ops.len(), threads, thread), &mut tally, &mut recorder)?;
+            Done::Ok((tally, recorder))
         });
-        let (sums, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
+        let (tallies, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
         // In scans, each thread reads everything.
-        let times = if matches!(workload, Workload::Scan | Workload::Reverse) { threads } else { 1 };
-        compare(workload, sums.into_iter().sum(), ops.expected * times as Digest)?;
-        let mut sample = Sample::new(workload, ops.count * times, time);
-        if workload == Workload::InsertLatency || !self.shape().store.is_table() {
-            sample.latency = latency(&recorders, &Recorder::of_the_clock());
-            sample.timeline = workload.has_stalls().then(|| timeline(&recorders));
+        let times =
+            if matches!(workload, Workload::Scan | Workload::ScanBytes | Workload::Reverse) { threads } else { 1 };
+        let (found, expected) = (tallies.iter().map(|of| of.sum).sum::<u64>(), ops.expected * times as u64);
+        if found != expected {
+            let unit = if workload == Workload::ScanBytes { "the sum of all bytes" } else { "bytes read" };
+            return Err(format!("{}: expected {expected} as {unit}, found {found}", name(workload)).into());
         }
+        let mut sample = Sample::new(workload, ops.count * times).timed(time);
+        if workload == Workload::InsertLatency || !self.shape().store.is_table() && !ops.ops.is_empty() {
+            sample.latency = latency(&recorders);
+        }
+        let tries = tallies.iter().map(|of| of.tries).sum::<u64>() as f64 / ops.count.max(1) as f64;
+        sample.add("tries", Some(tries).filter(|tries| *tries > 0.0));
         Ok(sample)
     }
 
-    /// Runs the operations at `part`. Each kind of workload has a loop of its own. A table's loop reads no clock, except to time
-    /// single inserts.
+    /// Runs the operations at `part`. Each kind of workload has a loop of its own. A table's loop reads no clock, except to time single inserts.
     fn share<S: Store>(
         &self,
         db: &S,
         workload: Workload,
         ops: &Ops,
         part: Range<usize>,
-        sum: &mut Digest,
+        tally: &mut Tally,
         recorder: &mut Recorder,
     ) -> Done {
         let is_batched = self.request.subject.is_batched();
+        let sum = &mut tally.sum;
         match workload {
             Workload::Sort => db.sort()?,
-            Workload::Scan => db.scan_all(adder(sum))?,
-            Workload::Reverse => db.scan_back(adder(sum))?,
-            Workload::FrozenScan => db.freeze_and_scan(adder(sum))?,
+            Workload::Scan => db.scan_all(|key, value| *sum += length(key, value))?,
+            Workload::ScanBytes => db.scan_all(|key, value| *sum += bytes(key, value))?,
+            Workload::Reverse => db.scan_back(|key, value| *sum += length(key, value))?,
+            Workload::FrozenScan => db.freeze_and_scan(|key, value| *sum += length(key, value))?,
             Workload::GetMany => {
                 for batch in batches(part, TABLE_BATCH) {
                     let keys: Vec<_> = batch.map(|at| ops.keys.get(at)).collect();
-                    db.get_many(&keys, |value| *sum += of_value(value))?;
+                    db.get_many(&keys, |value| *sum += value.len() as u64)?;
                 }
             }
             _ if is_batched || workload == Workload::PutBatch => {
                 for batch in batches(part, if is_batched { TABLE_BATCH } else { BATCH }) {
-                    let records = batch.clone().map(|at| self.input.record(number(ops.ops[at]), ops.keys.get(at)));
-                    db.put_batch(records)?;
-                    *sum += of_count(batch.len());
-                    recorder.tick(batch.len() as u64);
+                    db.put_batch(batch.map(|at| self.input.record(number(ops.ops[at]), ops.keys.get(at))))?;
+                    recorder.tick();
                 }
             }
             Workload::InsertLatency => {
                 for at in part {
-                    recorder.time(Instant::now, || self.step(db, ops, at, sum))?;
+                    recorder.time(|| self.step(db, ops, at, tally))?;
                 }
             }
             _ if self.shape().store.is_table() => {
                 for at in part {
-                    self.step(db, ops, at, sum)?;
+                    self.step(db, ops, at, tally)?;
                 }
             }
             _ => {
                 for at in part {
-                    self.step(db, ops, at, sum)?;
-                    recorder.tick(1);
+                    self.step(db, ops, at, tally)?;
+                    recorder.tick();
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds the found bytes to `sum` in the subject's callback: a returned sum would cost as much as a part of the operation.
+    /// Adds up in the subject's callback: a returned sum would cost as much as a part of the operation.
     #[inline(always)]
-    fn step<S: Store>(&self, db: &S, ops: &Ops, at: usize, sum: &mut Digest) -> Done {
+    fn step<S: Store>(&self, db: &S, ops: &Ops, at: usize, Tally { sum, tries }: &mut Tally) -> Done {
         let key = ops.keys.get(at);
-        let mut read = || db.get(key, |value| *sum += of_value(value));
+        let mut read = || db.get(key, |value| *sum += value.len() as u64);
         match ops.ops[at] {
             Op::Get => drop(read()?),
-            Op::Put(record) => self.put(db, record, key, sum)?,
-            Op::Scan(most) => db.scan(key, most, adder(sum))?,
+            Op::Put(record) => db.put(self.input.record(record, key))?,
+            Op::Scan(most) => db.scan(key, most, |key, value| *sum += length(key, value))?,
             Op::Update(record) => {
                 read()?;
-                self.put(db, record, key, sum)?;
+                db.put(self.input.record(record, key))?;
             }
             // The sequence number is newer than all stored ones.
-            Op::Delete => *sum += of_count(usize::from(db.delete(key, (self.input.all().end + at) as u64)?)),
+            Op::Delete => {
+                if !db.delete(key, (self.input.keys.len() + at) as u64)? {
+                    return Err("it did not find a key to delete".into());
+                }
+            }
+            Op::Transfer(to) => *tries += db.transfer(key, self.input.keys.get(to))?,
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn put<S: Store>(&self, db: &S, record: usize, key: &[u8], sum: &mut Digest) -> Done {
-        *sum += of_count(1);
-        db.put(self.input.record(record, key))
-    }
-
-    /// Compares the whole subject with the expected contents, record by record, even if no scan is measured. So every round shows
-    /// that its subject is complete and sorted.
+    /// Compares the whole subject with the expected contents, record by record, even if no scan is measured, and then some lookups if it has them. So
+    /// every round shows that its subject is complete and sorted.
     pub(super) fn check<S: Store>(&self, db: &S, contents: &Contents<'_>) -> Done {
         // Only sorted results can be checked.
         db.sort()?;
-        contents.check(|each| db.scan_all(each))
+        contents.check(|each| db.scan_all(each))?;
+        for (key, value) in contents.some().filter(|_| self.request.subject.can(Workload::Get)) {
+            if db.get(key, |found| found == value)? != Some(true) {
+                return Err("expected the newest value of a key, found another or none".into());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -161,8 +176,7 @@ fn timed<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> (Duration
 
 /// The part of `0..len` for one of `threads`: a contiguous range. The lengths of parts differ by at most one.
 fn share(len: usize, threads: usize, thread: usize) -> Range<usize> {
-    let bound = |thread: usize| (len as u128 * thread as u128 / threads as u128) as usize;
-    bound(thread)..bound(thread + 1)
+    len * thread / threads..len * (thread + 1) / threads
 }
 
 /// The parts of `range` of `len` each, in order.
@@ -172,8 +186,5 @@ fn batches(range: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>
 
 /// The number of the record that an operation writes.
 fn number(op: Op) -> usize {
-    match op {
-        Op::Put(record) | Op::Update(record) => record,
-        Op::Get | Op::Scan(_) | Op::Delete => 0,
-    }
+    if let Op::Put(record) | Op::Update(record) = op { record } else { 0 }
 }

@@ -1,24 +1,19 @@
 //! The shape of a cell, the same in every round: the keys, their number, their accesses, and their store.
 
 use std::fmt;
-use std::time::Duration;
 
 use bench_keys::KeySet;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{grouped, name, short};
+use super::name;
 
 /// The default lengths of keys and values, in bytes.
 pub(crate) const KEY_LEN: usize = 16;
 pub(crate) const VALUE_LEN: usize = 100;
 
 /// The most bytes of a table for each entry, beyond its key and value: two boxes, links, and the rounding of allocators.
-const TABLE_OVERHEAD: u128 = 160;
-
-/// The bytes of the input for each entry, beyond its keys: the operations of a workload, and the map of their expected results.
-const INPUT_OVERHEAD: u128 = 120;
-
+const TABLE_OVERHEAD: u64 = 160;
 const MIB: u64 = 1 << 20;
 /// The least memory of an engine's cache or memtable, in bytes.
 const LEAST: u64 = 64 << 10;
@@ -39,7 +34,6 @@ pub(crate) enum Access {
 pub(crate) enum Store {
     /// A table in memory
     #[default]
-    #[value(skip)]
     Table,
     /// An engine with a cache of 128 MiB and memtables of 64 MiB
     Engine,
@@ -72,66 +66,19 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// A table, one thread, uniform access, keys and values of the usual lengths.
-    pub(crate) const fn new(keys: KeySet, entries: usize) -> Self {
-        let (access, key_len, value_len, store) = (Access::Uniform, KEY_LEN, VALUE_LEN, Store::Table);
-        Self { keys, access, entries, threads: 1, key_len, value_len, store }
-    }
-
-    /// A table of the published crate's own README.
-    pub(crate) const fn published(keys: KeySet, entries: usize, threads: usize) -> Self {
-        Self { key_len: 64, value_len: 12, threads, ..Self::new(keys, entries) }
-    }
-
-    pub(crate) const fn with_threads(self, threads: usize) -> Self {
-        Self { threads, ..self }
-    }
-
-    pub(crate) const fn in_store(self, store: Store) -> Self {
-        Self { store, ..self }
-    }
-
-    /// A short description.
-    pub(crate) fn brief(&self) -> String {
-        let Self { keys, access, entries, threads, key_len, .. } = self;
-        let has_length = keys.has_one_length() && *key_len != KEY_LEN;
-        let length = if has_length { format!(" of {key_len} B") } else { String::new() };
-        let access = if *access == Access::Zipfian { ", zipfian" } else { "" };
-        let threads = if *threads > 1 { format!(", {threads} threads") } else { String::new() };
-        let store = match self.store {
-            Store::Table | Store::Engine => String::new(),
-            other => format!(", {}", name(other)),
-        };
-        format!("{} {}{length}{access}{threads}{store}", name(*keys), short(*entries))
-    }
-
     /// In bytes.
     pub(crate) fn longest_key(&self) -> usize {
         self.keys.longest(self.key_len)
     }
 
-    /// An upper estimate of the filled table's memory, in bytes.
-    pub(crate) fn table_memory(&self) -> u128 {
-        (self.longest_key() as u128 + self.value_len as u128 + TABLE_OVERHEAD) * self.entries as u128
-    }
-
-    /// An upper estimate of a round's memory, in bytes.
-    pub(crate) fn memory(&self) -> u128 {
-        // Mixed workloads store up to six tenths more. The keys of the input come twice, as they are stored and as they are read.
-        let keys = 3 * self.longest_key() as u128;
-        8 * self.table_memory() / 5 + (keys + INPUT_OVERHEAD) * self.entries as u128
-    }
-
-    /// The time after which a round counts as hung: far more than the slowest subject needs. Engines fill several databases, and sync them.
-    pub(crate) fn time_limit(&self) -> Duration {
-        let micros = if self.store.is_table() { 200 } else { 1000 };
-        Duration::from_secs(60)
-            + Duration::from_micros(micros).saturating_mul(self.entries.try_into().unwrap_or(u32::MAX))
-    }
-
     /// An upper estimate of the bytes of all keys and values.
     pub(crate) fn payload(&self) -> u64 {
         (self.longest_key() as u64 + self.value_len as u64).saturating_mul(self.entries as u64)
+    }
+
+    /// An upper estimate of a filled table's memory, in bytes.
+    pub(crate) fn table_memory(&self) -> u64 {
+        self.payload().saturating_add(TABLE_OVERHEAD.saturating_mul(self.entries as u64))
     }
 
     /// The block cache of an engine, in bytes.
@@ -149,22 +96,25 @@ impl Shape {
     }
 }
 
+/// A short form of a count: 3000000 as 3M, and 466000 as 466K.
+pub(crate) fn short(count: usize) -> String {
+    let unit = [(1_000_000, "M"), (1000, "K")].into_iter().find(|(unit, _)| count > 0 && count.is_multiple_of(*unit));
+    unit.map_or_else(|| count.to_string(), |(unit, letter)| format!("{}{letter}", count / unit))
+}
+
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, access, entries, threads, key_len, value_len, store } = self;
-        write!(f, "{} entries, {}", grouped(*entries), name(*keys))?;
-        if keys.has_one_length() {
-            write!(f, " keys of {key_len} bytes")?;
+        write!(f, "{} {}", name(self.keys), short(self.entries))?;
+        if (self.key_len, self.value_len) != (KEY_LEN, VALUE_LEN) {
+            write!(f, " of {} and {} bytes", self.key_len, self.value_len)?;
         }
-        let plural = if *threads == 1 { "" } else { "s" };
-        write!(f, ", values of {value_len} bytes, {threads} thread{plural}")?;
-        f.write_str(if *access == Access::Uniform { "" } else { ", zipfian access" })?;
-        if store.is_table() {
-            return Ok(());
+        f.write_str(if self.access == Access::Zipfian { ", zipfian" } else { "" })?;
+        if self.threads > 1 {
+            write!(f, ", {} threads", self.threads)?;
         }
-        let [cache, memtable] =
-            [self.cache_bytes(), self.memtable_bytes()].map(|bytes| bytes as f64 / (1 << 20) as f64);
-        let digits = usize::from(cache < 10.0);
-        write!(f, "; a database with a cache of {cache:.digits$} MiB, memtables of {memtable:.digits$} MiB")
+        if !matches!(self.store, Store::Table | Store::Engine) {
+            write!(f, ", {}", name(self.store))?;
+        }
+        Ok(())
     }
 }

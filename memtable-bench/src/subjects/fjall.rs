@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace,
+    PersistMode, Readable, SingleWriterTxDatabase, SingleWriterTxKeyspace,
+};
 
-use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, store};
+use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, changed, store};
 
 /// The interval at which a wait checks, and the number of checks without a compaction after which none is due.
 const LOOK: Duration = Duration::from_millis(1);
@@ -20,7 +23,7 @@ pub(crate) struct Open {
     synced: bool,
 }
 
-pub(crate) fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
+fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
     let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS as f32));
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes)
@@ -50,7 +53,7 @@ fn flushed(records: &Keyspace) -> Done {
 
 /// Waits until everything is flushed, and no compaction is due. fjall does not report whether one is due, so the wait ends when none has run for a
 /// while.
-pub(crate) fn settle(db: &Database, records: &Keyspace) -> Done {
+fn settle(db: &Database, records: &Keyspace) -> Done {
     flushed(records)?;
     let (mut quiet, mut completed) = (0, 0);
     within(Duration::from_secs(300), "settle", || {
@@ -60,6 +63,14 @@ pub(crate) fn settle(db: &Database, records: &Keyspace) -> Done {
         completed = now;
         quiet == QUIET
     })
+}
+
+fn scan(records: &Keyspace, from: &[u8], most: usize, mut each: impl FnMut(&[u8], &[u8])) -> Done {
+    for entry in records.range(from..).take(most) {
+        let (key, value) = entry.into_inner()?;
+        each(&key, &value);
+    }
+    Ok(())
 }
 
 store! {
@@ -83,16 +94,70 @@ store! {
         batch.commit()?;
     };
     get(of, key, read) => of.records.get(key)?.map(|value| read(&value));
-    scan(of, from, most, each) => {
-        for entry in of.records.range(from..).take(most) {
-            let (key, value) = entry.into_inner()?;
-            each(&key, &value);
-        }
-    };
+    scan(of, from, most, each) => scan(&of.records, from, most, each)?;
     flush(of) => {
         of.db.persist(PersistMode::SyncAll)?;
         of.records.rotate_memtable()?;
         flushed(&of.records)?;
     };
     settle(of) => settle(&of.db, &of.records)?;
+}
+
+/// Reads the account in `$transaction`, and writes it.
+macro_rules! move_amounts {
+    ($transaction:ident, $accounts:expr, $from:ident, $to:ident) => {
+        for (account, by) in [($from, -1), ($to, 1)] {
+            let value = changed($transaction.get($accounts, account)?, by)?;
+            $transaction.insert($accounts, account, value);
+        }
+    };
+}
+
+/// A subject that only does transactions.
+macro_rules! transacting {
+    ($(#[$doc:meta])* $name:ident: $db:ident, $records:ident, $of:ident $from:ident $to:ident $transfer:block) => {
+        store! {
+            $(#[$doc])*
+            $name(($db, $records));
+            open(settings) => {
+                let builder = $db::builder(&settings.dir).cache_size(settings.shape.cache_bytes());
+                let db = builder.journal_compression(CompressionType::None).open()?;
+                let records = db.keyspace("records", || options(settings.shape.memtable_bytes()))?;
+                (db, records)
+            };
+            put(of, record) => of.1.inner().insert(record.key, record.value)?;
+            scan(of, from, most, each) => scan(of.1.inner(), from, most, each)?;
+            flush(of) => {
+                of.1.inner().rotate_memtable()?;
+                flushed(of.1.inner())?;
+            };
+            settle(of) => settle(of.0.inner(), of.1.inner())?;
+            transfer($of, $from, $to) => $transfer;
+        }
+    };
+}
+
+transacting! {
+    /// Transactions that are tried again after a conflict.
+    Optimistic: OptimisticTxDatabase, OptimisticTxKeyspace, of from to {
+        let mut tries = 0;
+        loop {
+            let mut transaction = of.0.write_tx()?;
+            tries += 1;
+            move_amounts!(transaction, &of.1, from, to);
+            if transaction.commit()?.is_ok() {
+                break tries;
+            }
+        }
+    }
+}
+
+transacting! {
+    /// One writing transaction at a time; the next one waits.
+    OneWriter: SingleWriterTxDatabase, SingleWriterTxKeyspace, of from to {
+        let mut transaction = of.0.write_tx();
+        move_amounts!(transaction, &of.1, from, to);
+        transaction.commit()?;
+        1
+    }
 }

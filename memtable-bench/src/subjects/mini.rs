@@ -2,7 +2,7 @@
 
 use mini_engine::{Compaction, Compression, Db, Durability, MemtableKind, Metrics, TableReads, WriteBatch};
 
-use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, store};
+use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, changed, store};
 use crate::spec::Subject;
 
 pub(crate) struct Open {
@@ -14,7 +14,7 @@ fn durability(settings: &Settings) -> Durability {
     if settings.synced { Durability::Synced } else { Durability::Buffered }
 }
 
-pub(crate) fn open_db(settings: &Settings) -> Done<Db> {
+fn open_db(settings: &Settings) -> Done<Db> {
     let compaction = match settings.subject {
         Subject::MiniEngineTiered => Compaction::Tiered,
         Subject::MiniEngineLazyLeveled => Compaction::LazyLeveled,
@@ -64,6 +64,17 @@ store! {
             }
             each(cursor.key(), cursor.value());
         }
+    };
+    transfer(of, from, to) => {
+        let mut tries = 0;
+        of.db.transact(|transaction| -> Done {
+            tries += 1;
+            for (account, by) in [(from, -1), (to, 1)] {
+                transaction.insert(account, changed(transaction.get(account)?, by)?)?;
+            }
+            Ok(())
+        })?;
+        tries
     };
     flush(of) => of.db.flush()?;
     settle(of) => of.db.wait_for_compactions()?;

@@ -14,10 +14,16 @@ pub(crate) mod mini;
 pub(crate) mod own;
 #[cfg(feature = "peers")]
 pub(crate) mod redb;
-#[cfg(feature = "rocksdb")]
+#[cfg(any(feature = "rocksdb", feature = "speedb"))]
 pub(crate) mod rocksdb;
 #[cfg(feature = "skl")]
 pub(crate) mod skl;
 #[cfg(feature = "peers")]
 pub(crate) mod sled;
 pub(crate) mod store;
+#[cfg(feature = "surrealkv")]
+pub(crate) mod surrealkv;
+#[cfg(feature = "tidesdb")]
+pub(crate) mod tidesdb;
+#[cfg(feature = "wiredtiger")]
+pub(crate) mod wiredtiger;

@@ -2,9 +2,9 @@
 
 use std::iter::{empty, once};
 
-use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, Table, TableDefinition};
 
-use super::store::{Done, Record, Settings, Store, store};
+use super::store::{Done, Record, Settings, Store, changed, store};
 
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 
@@ -14,16 +14,17 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    fn write<'a>(&self, records: impl Iterator<Item = Record<'a>>, durability: Durability) -> Done {
+    fn transact(&self, durability: Durability, change: impl FnOnce(&mut Table<'_, &[u8], &[u8]>) -> Done) -> Done {
         let mut transaction = self.db.begin_write()?;
         transaction.set_durability(durability)?;
-        {
-            let mut table = transaction.open_table(RECORDS)?;
-            for record in records {
-                table.insert(record.key, record.value)?;
-            }
-        }
+        change(&mut transaction.open_table(RECORDS)?)?;
         Ok(transaction.commit()?)
+    }
+
+    fn write<'a>(&self, mut records: impl Iterator<Item = Record<'a>>, durability: Durability) -> Done {
+        self.transact(durability, |table| {
+            records.try_for_each(|record| Ok(table.insert(record.key, record.value).map(drop)?))
+        })
     }
 }
 
@@ -49,6 +50,16 @@ store! {
             let (key, value) = entry?;
             each(key.value(), value.value());
         }
+    };
+    transfer(of, from, to) => {
+        of.transact(of.durability, |table| {
+            for (account, by) in [(from, -1), (to, 1)] {
+                let value = changed(table.get(account)?.map(|found| found.value().to_vec()), by)?;
+                table.insert(account, &value[..])?;
+            }
+            Ok(())
+        })?;
+        1
     };
     flush(of) => of.write(empty(), Durability::Immediate)?;
 }

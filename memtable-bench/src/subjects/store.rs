@@ -64,6 +64,9 @@ pub(crate) trait Store: Sync + Sized {
     /// Deletes the key, which was stored before `seqno`. True if the table reports that the key was stored.
     fn delete(&self, _key: &[u8], _seqno: u64) -> Done<bool> { unable() }
 
+    /// Moves 1 from one account to another, in a transaction that reads and writes both. Returns how often it began.
+    fn transfer(&self, _from: &[u8], _to: &[u8]) -> Done<u64> { unable() }
+
     /// Refuses all further writes, then calls `each` with every key and value in order, as a flush reads them.
     fn freeze_and_scan(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
 
@@ -87,6 +90,19 @@ pub(crate) trait Store: Sync + Sized {
 
     /// Our engine's metrics.
     fn metrics(&self) -> Option<Metrics> { None }
+}
+
+/// The amount in an account's value.
+pub(crate) fn amount(value: &[u8]) -> i64 {
+    value.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+}
+
+/// The value of an account after its amount has changed.
+pub(crate) fn changed(account: Option<impl AsRef<[u8]>>, by: i64) -> Done<Vec<u8>> {
+    let mut value = account.ok_or("expected an account, found none")?.as_ref().to_vec();
+    let now = amount(&value).wrapping_add(by);
+    *value.first_chunk_mut().ok_or("expected an amount, found a shorter value")? = now.to_le_bytes();
+    Ok(value)
 }
 
 fn unable() -> ! {
@@ -132,6 +148,9 @@ macro_rules! store {
     };
     (@delete $s:ident ($key:ident, $seqno:ident) $body:expr) => {
         fn delete(&self, $key: &[u8], $seqno: u64) -> Done<bool> { let $s = &self.0; Ok($body) }
+    };
+    (@transfer $s:ident ($from:ident, $to:ident) $body:expr) => {
+        fn transfer(&self, $from: &[u8], $to: &[u8]) -> Done<u64> { let $s = &self.0; Ok($body) }
     };
     (@close $s:ident () $body:expr) => { fn close(self) -> Done { let $s = self.0; $body; Ok(()) } };
     (@memory_used $s:ident () $body:expr) => { fn memory_used(&self) -> Option<u64> { let $s = &self.0; Some($body as u64) } };

@@ -1,4 +1,0 @@
-//! Tests of the whole program: the layers of its files, and its commands, which run as processes.
-
-mod layers;
-mod program;
