@@ -175,16 +175,22 @@ fn defer(free: impl FnOnce() + Send + 'static) {
     guard.flush();
 }
 
+/// Held by each test that stops a pinned reader for long, and by each that counts what is freed: all share the collector.
+#[cfg(test)]
+pub(crate) static STOPPED_READERS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
     use std::thread;
 
     use super::*;
+    use crate::lock::lock;
 
     #[test]
     fn a_stopped_reader_keeps_its_value_and_any_thread_frees_it_afterwards() {
         // Catches a value that is freed although a thread that has loaded it is still pinned, and one that waits in the thread that has retired it.
+        let _turn = lock(&STOPPED_READERS);
         let (slot, together) = (Slot::new(Some(Arc::new(7))), Barrier::new(2));
         let value = slot.get().expect("filled");
         thread::scope(|scope| {

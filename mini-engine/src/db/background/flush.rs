@@ -126,6 +126,7 @@ mod tests {
     #[test]
     fn a_stopped_reader_keeps_its_view_and_delays_no_flush() {
         // Catches a memtable that is freed under a point read, a flush that waits for the reader, and a view that nobody frees afterwards.
+        let _turn = crate::lock::lock(&crate::epoch::STOPPED_READERS);
         let (core, _) = open(Arc::new(MemFs::default()), Path::new("/db"), Options::default()).unwrap();
         let mut batch = WriteBatch::new();
         batch.insert("key", "value").unwrap();
