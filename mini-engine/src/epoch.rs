@@ -219,6 +219,7 @@ mod tests {
     #[test]
     fn an_idle_thread_frees_at_once_what_it_retires() {
         // Catches an epoch that advances less often than `TURNS` promises. Others may delay it, but not each time.
+        let _turn = lock(&STOPPED_READERS);
         let turns = |_| {
             let slot = Slot::new(Some(Arc::new(7)));
             let value = slot.get().expect("filled");
