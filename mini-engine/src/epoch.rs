@@ -185,12 +185,11 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::lock::lock;
 
     #[test]
     fn a_stopped_reader_keeps_its_value_and_any_thread_frees_it_afterwards() {
         // Catches a value that is freed although a thread that has loaded it is still pinned, and one that waits in the thread that has retired it.
-        let _turn = lock(&STOPPED_READERS);
+        let _turn = STOPPED_READERS.lock();
         let (slot, together) = (Slot::new(Some(Arc::new(7))), Barrier::new(2));
         let value = slot.get().expect("filled");
         thread::scope(|scope| {
@@ -219,7 +218,7 @@ mod tests {
     #[test]
     fn an_idle_thread_frees_at_once_what_it_retires() {
         // Catches an epoch that advances less often than `TURNS` promises. Others may delay it, but not each time.
-        let _turn = lock(&STOPPED_READERS);
+        let _turn = STOPPED_READERS.lock();
         let turns = |_| {
             let slot = Slot::new(Some(Arc::new(7)));
             let value = slot.get().expect("filled");

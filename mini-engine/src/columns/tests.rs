@@ -93,11 +93,11 @@ fn a_block_that_lies_is_refused() {
 #[test]
 fn the_shorter_form_of_keys_is_used() {
     // Catches paths whose directories are stored for each entry, and random keys whose few shared bytes are stored for every sixteen.
-    let path = |i: usize| format!("/home/user/{:02}/documents/of/the/year/{i:04}", i / 16).into_bytes();
-    let random = |i: usize| [7, i as u8].repeat(8);
-    let uneven = |i: usize| [7, i as u8].repeat(8 + i % 2);
-    let forms: [(&dyn Fn(usize) -> Vec<u8>, u8); 3] = [(&path, SHORT_BUNDLES), (&random, WHOLE), (&uneven, ONE_BUNDLE)];
-    for (key, shift) in forms {
+    type Key = fn(usize) -> Vec<u8>;
+    let path: Key = |i| format!("/home/user/{:02}/documents/of/the/year/{i:04}", i / 16).into_bytes();
+    let random: Key = |i| [7, i as u8].repeat(8);
+    let uneven: Key = |i| [7, i as u8].repeat(8 + i % 2);
+    for (key, shift) in [(path, SHORT_BUNDLES), (random, WHOLE), (uneven, ONE_BUNDLE)] {
         let keys: Vec<Vec<u8>> = (0..64).map(key).collect();
         let entries: Vec<_> = keys.iter().map(|key| (&key[..], 1, Kind::Value, &b""[..])).collect();
         let contents = block(&entries);

@@ -82,7 +82,7 @@ fn counted_ever(metrics: &Metrics) -> [Named; 1] {
 }
 
 /// Counters since it was opened.
-fn counters(metrics: &Metrics) -> [Named; 34] {
+fn counters(metrics: &Metrics) -> [Named; 36] {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     [
         ("writes", metrics.writes),
