@@ -9,6 +9,8 @@ use crate::types::{Kind, SeqNo};
 /// The maximum memory that a builder keeps for the next block, in bytes.
 const KEPT_LEN: usize = 1 << 20;
 
+/// The most bytes that an entry takes beside its key and its value: a tag, the offsets of both, and that of a prefix.
+const MOST_BESIDES: usize = 8 + 3 * 4;
 /// Keys share prefixes if that saves at least this fraction of the block: whole keys need not be put together by readers.
 const LEAST_SAVING: usize = 32;
 
@@ -143,6 +145,8 @@ impl BlockBuilder {
         self.sizes = self.sizes_with(key, tag, value.len());
         self.sizes.is_plain &= kind == Kind::Value && !repeats;
         self.keys.extend_from_slice(key);
+        // Includes room for the other columns; otherwise a long value would be copied into memory of twice its size.
+        self.bytes.reserve(value.len() + self.keys.len() + MOST_BESIDES * (self.entries.len() + 2) + FOOTER_LEN);
         self.bytes.extend_from_slice(value);
         self.entries.push(Added { tag, key_end: self.keys.len() as u32, value_end: self.bytes.len() as u32 });
     }
@@ -170,7 +174,7 @@ impl BlockBuilder {
         let Form { bundle_shift, key_offset_len, value_offset_len, len } = self.sizes.form();
         let mut bytes = std::mem::take(&mut self.bytes);
         let keys_at = bytes.len();
-        bytes.reserve_exact(len.saturating_sub(keys_at));
+        bytes.reserve(len.saturating_sub(keys_at));
         // The ends of the parts of the column of keys.
         let mut key_ends: Vec<u32> = Vec::with_capacity(self.entries.len() + self.entries.len().div_ceil(16));
         if bundle_shift == WHOLE {

@@ -25,7 +25,7 @@ const ENGINE: Crate = Crate {
         &["error"],
         &["codec", "lock", "sync"],
         &["epoch", "types"],
-        &["options"],
+        &["columns", "options"],
         &["metrics"],
         &["fs", "cache", "iter"],
         &["wal", "table"],
