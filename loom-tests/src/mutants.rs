@@ -59,6 +59,10 @@ mutants! {
     "quota.lease.read" -> Relaxed: share_is_delivered_once_i6;
     "quota.left" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
     "quota.left.read" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
+    "slot.load" -> Relaxed: loaded_value_is_whole_and_stays_z2;
+    "slot.swap" -> Acquire: loaded_value_is_whole_and_stays_z2;
+    "slot.swap" -> Relaxed: loaded_value_is_whole_and_stays_z2;
+    "slot.swap" -> Release: value_of_another_thread_is_freed_whole_z2;
     "spares.bin" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
     "spares.bin.read" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
     "stamp.read" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;

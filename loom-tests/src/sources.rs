@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 
 /// Where the sources lie.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fastskip/src");
+/// The file of the engine that names its orderings too.
+const OF_ENGINE: (&str, &str) = ("mini-engine/src/epoch.rs", include_str!("../../mini-engine/src/epoch.rs"));
 
 /// An `ord("name", Ordering::Such)` of the sources.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,13 +70,19 @@ fn files() -> Vec<(String, String)> {
                 continue;
             }
             let source = fs::read_to_string(&path).expect("a source is text");
-            let shipped = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-            let lines: Vec<_> = shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
             let file = path.strip_prefix(SOURCES).expect("below the sources").to_string_lossy().replace('\\', "/");
-            files.push((file, lines.join("\n")));
+            files.push((file, shipped(&source)));
         }
     }
+    let (file, source) = OF_ENGINE;
+    files.push((file.to_owned(), shipped(source)));
     files
+}
+
+/// The source without comments and tests.
+fn shipped(source: &str) -> String {
+    let shipped = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    shipped.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
 /// Parses a call from the text behind its first quote. Returns its name, its ordering, and the text behind the ordering.

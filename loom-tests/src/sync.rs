@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use loom::hint::spin_loop;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::thread::yield_now;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
@@ -40,4 +40,60 @@ pub(crate) fn thread_index() -> usize {
 /// Numbers this thread.
 pub(crate) fn set_thread_index(index: usize) {
     THREAD_INDEX.with(|own| own.set(index));
+}
+
+/// What `crossbeam-epoch` promises, in its simplest form: a deferred function runs after every guard that existed when it was deferred is dropped. The
+/// crate has models of its own algorithm.
+pub(crate) mod epoch {
+    use std::collections::BTreeSet;
+
+    use loom::sync::Mutex;
+
+    type Deferred = (BTreeSet<usize>, Box<dyn FnOnce() + Send>);
+
+    #[derive(Default)]
+    struct Collector {
+        entered: usize,
+        inside: BTreeSet<usize>,
+        deferred: Vec<Deferred>,
+    }
+
+    loom::lazy_static! {
+        static ref COLLECTOR: Mutex<Collector> = Mutex::new(Collector::default());
+    }
+
+    pub(crate) struct Guard(usize);
+
+    pub(crate) fn enter() -> Guard {
+        let mut collector = COLLECTOR.lock().expect("no model panics here");
+        collector.entered += 1;
+        let guard = collector.entered;
+        collector.inside.insert(guard);
+        Guard(guard)
+    }
+
+    impl Guard {
+        pub(crate) fn defer(&self, run: impl FnOnce() + Send + 'static) {
+            let mut collector = COLLECTOR.lock().expect("no model panics here");
+            let inside = collector.inside.clone();
+            collector.deferred.push((inside, Box::new(run)));
+        }
+
+        /// A deferred function runs as early as it may, so there is nothing to hasten.
+        pub(crate) fn flush(&self) {}
+    }
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let mut collector = COLLECTOR.lock().expect("no model panics here");
+            collector.inside.remove(&self.0);
+            collector.deferred.iter_mut().for_each(|(inside, _)| _ = inside.remove(&self.0));
+            let (due, waiting) =
+                std::mem::take(&mut collector.deferred).into_iter().partition(|(inside, _)| inside.is_empty());
+            collector.deferred = waiting;
+            drop(collector);
+            let due: Vec<Deferred> = due;
+            due.into_iter().for_each(|(_, run)| run());
+        }
+    }
 }

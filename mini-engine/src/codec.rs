@@ -206,11 +206,6 @@ impl<'a> Reader<'a> {
         None
     }
 
-    #[inline]
-    pub(crate) fn varint32(&mut self) -> Option<u32> {
-        self.varint()?.try_into().ok()
-    }
-
     /// A byte string after its varint length, which may be at most `max`.
     #[inline]
     pub(crate) fn prefixed(&mut self, max: usize) -> Option<&'a [u8]> {
@@ -285,7 +280,6 @@ mod tests {
             assert_eq!(Reader::new(&out).varint(), Some(value));
             out.truncate(len);
             assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), None);
-            assert_eq!(Reader::new(&out).varint32(), u32::try_from(value).ok());
         }
         assert_eq!(Reader::new(&[0xff; 10]).varint(), None);
         assert_eq!(Reader::new(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]).varint(), None);

@@ -85,11 +85,13 @@ extern crate self as mini_engine;
 
 mod cache;
 mod codec;
+mod columns;
 mod compaction;
 mod db;
 #[cfg(test)]
 #[path = "../../proof/src/disk/mod.rs"]
 pub mod disk;
+mod epoch;
 mod error;
 pub mod fs;
 mod iter;

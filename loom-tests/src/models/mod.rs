@@ -14,6 +14,7 @@ mod quota;
 mod replace;
 mod room;
 mod seal;
+mod slot;
 mod snapshot;
 mod table;
 mod walk;
@@ -118,6 +119,8 @@ macro_rules! every_model {
             slot_is_given_to_one_ticket_at_a_time_q1: publication::one_slot();
             rotation_waits_for_the_writes_under_way: publication::rotation();
             a_sync_covers_whole_frames_only: publication::group_sync();
+            loaded_value_is_whole_and_stays_z2: slot::load();
+            value_of_another_thread_is_freed_whole_z2: slot::take();
         }
     };
 }

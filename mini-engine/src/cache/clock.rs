@@ -1,8 +1,7 @@
 //! [`Clock`]: keeps blocks in memory, or files open, up to a capacity; readers find them in [`CacheSlot`]s without a lock.
 //!
 //! Each block has a slot in its parent: a partition's slot is in the root of its table, a data block's slot is in its partition. A cache hit loads
-//! the slot and counts a use with one store, unless the block already has the maximum number of uses. So a hit writes only one shared cache line:
-//! that of the block's reference count.
+//! the slot and counts a use with one store, unless the block already has the maximum number of uses. So most hits write no shared cache line.
 //!
 //! Only a thread that has read a block from the file locks the clock and changes slots. The eviction policy resembles CLOCK-Pro (Jiang, Chen and
 //! Zhang 2005) and S3-FIFO (Yang et al. 2023). A new block is cold, and is evicted first unless it was used. A used block is hot, and is evicted when
@@ -10,16 +9,16 @@
 //! scan, whose blocks are used once, displaces only the few cold blocks; the hot ones stay in the cache.
 //!
 //! E1 A block is in its slot if and only if it is in the clock: both change under the clock's lock.
-//! E2 The weights of the blocks in the clock never exceed its capacity. An evicted block is freed when the last reader drops it.
+//! E2 The weights of the blocks in the clock never exceed its capacity. What readers may still use of an evicted block goes to the caller.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
-use arc_swap::{ArcSwapOption, Guard};
+use crate::epoch::{Retired, Slot};
+use crate::lock::lock;
 
 /// The maximum number of rounds of the hand that a block can survive.
 const MOST_USES: u8 = 3;
@@ -56,11 +55,15 @@ impl<T> Cached<T> {
 
     /// Counts a use. Relaxed: if two threads count at once, a lost use costs the block at most one round.
     #[inline]
-    fn mark(&self) {
+    pub(crate) fn mark(&self) {
         let uses = self.uses.load(Ordering::Relaxed);
         if uses < MOST_USES {
             self.uses.store(uses + 1, Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// Removes one use, if there is one.
@@ -71,94 +74,81 @@ impl<T> Cached<T> {
     }
 }
 
-/// The slot of a block that may be in memory.
-#[derive(Debug)]
-pub(crate) struct CacheSlot<T>(ManuallyDrop<ArcSwapOption<Cached<T>>>);
-
-impl<T> CacheSlot<T> {
-    pub(crate) fn several(count: usize) -> Arc<[Self]> {
-        (0..count).map(|_| Self(ManuallyDrop::new(ArcSwapOption::empty()))).collect()
-    }
-
-    /// The content of the slot; not counted as a use.
-    #[inline]
-    pub(crate) fn get(&self) -> Option<Hit<T>> {
-        let guard = self.0.load();
-        guard.is_some().then_some(Hit(guard))
-    }
-}
-
-/// When an `ArcSwap` is dropped, even an empty one, it searches the records of all threads for readers, which takes some hundred loads. A partition
-/// has a hundred slots, and with a small cache few of them were ever filled. An empty slot holds nothing to drop, so this skips the search.
-impl<T> Drop for CacheSlot<T> {
-    fn drop(&mut self) {
-        if self.0.load().is_some() {
-            self.0.store(None);
-        }
-    }
-}
-
-/// The content of a slot when it was read.
-#[derive(Debug)]
-pub(crate) struct Hit<T>(Guard<Option<Arc<Cached<T>>>>);
-
-impl<T> Hit<T> {
-    /// A hit for a block that need not be in a slot.
-    pub(crate) fn of(cached: Arc<Cached<T>>) -> Self {
-        Self(Guard::from_inner(Some(cached)))
-    }
-
-    #[inline]
-    fn cached(&self) -> &Arc<Cached<T>> {
-        // Both constructors have checked that there is a block.
-        self.0.as_ref().expect("a hit is of a block")
-    }
-
-    #[inline]
-    pub(crate) fn mark(&self) {
-        self.cached().mark();
-    }
-
-    /// Whether the block had been used before its most recent use. Also false if the hand has removed the earlier uses.
-    #[inline]
-    pub(crate) fn was_used(&self) -> bool {
-        self.cached().uses.load(Ordering::Relaxed) > 1
-    }
-
-    #[inline]
-    pub(crate) fn weight(&self) -> u64 {
-        self.cached().weight
-    }
-}
-
-impl<T> Clone for Hit<T> {
-    fn clone(&self) -> Self {
-        Self::of(self.cached().clone())
-    }
-}
-
-impl<T> Deref for Hit<T> {
+impl<T> Deref for Cached<T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        &self.cached().value
+        &self.value
+    }
+}
+
+/// The slot of a block that may be in memory.
+pub(crate) trait CacheSlot: Sized {
+    type Item: Evict;
+    /// What readers may still use of a block that was taken out of its slot.
+    type Out;
+
+    fn empty() -> Self;
+
+    fn get(&self) -> Option<Arc<Cached<Self::Item>>>;
+
+    fn replace(&self, cached: Option<Arc<Cached<Self::Item>>>) -> Option<Self::Out>;
+
+    fn several(count: usize) -> Arc<[Self]> {
+        (0..count).map(|_| Self::empty()).collect()
+    }
+}
+
+/// Blocks are read while the reader is pinned, without counting them.
+impl<T: Evict + Send + Sync + 'static> CacheSlot for Slot<Cached<T>> {
+    type Item = T;
+    type Out = Retired<Cached<T>>;
+
+    fn empty() -> Self {
+        Self::new(None)
+    }
+
+    fn get(&self) -> Option<Arc<Cached<T>>> {
+        Self::get(self)
+    }
+
+    fn replace(&self, cached: Option<Arc<Cached<T>>>) -> Option<Self::Out> {
+        self.swap(cached)
+    }
+}
+
+/// Files are counted: a read of a file takes so long that a lock does not matter, and a file must be closed as soon as it has no reader.
+impl<T: Evict> CacheSlot for Mutex<Option<Arc<Cached<T>>>> {
+    type Item = T;
+    type Out = Arc<Cached<T>>;
+
+    fn empty() -> Self {
+        Self::new(None)
+    }
+
+    fn get(&self) -> Option<Arc<Cached<T>>> {
+        lock(self).clone()
+    }
+
+    fn replace(&self, cached: Option<Arc<Cached<T>>>) -> Option<Self::Out> {
+        std::mem::replace(&mut *lock(self), cached)
     }
 }
 
 /// A block in the clock, and the position of its slot.
-pub(crate) struct Entry<T> {
+struct Entry<S: CacheSlot> {
     /// A hash of the block's identity.
     id: u64,
-    cached: Arc<Cached<T>>,
-    slots: Arc<[CacheSlot<T>]>,
+    cached: Arc<Cached<S::Item>>,
+    slots: Arc<[S]>,
     at: u32,
 }
 
-impl<T: Evict> Entry<T> {
-    fn leave_slot(&self) {
+impl<S: CacheSlot> Entry<S> {
+    fn leave_slot(self, out: &mut Vec<S::Out>) {
         if let Some(slot) = self.slots.get(self.at as usize) {
-            slot.0.store(self.cached.value.remainder().map(|rest| Cached::new(rest, 0)));
+            out.extend(slot.replace(self.cached.value.remainder().map(|rest| Cached::new(rest, 0))));
         }
     }
 }
@@ -182,10 +172,10 @@ impl Hasher for IdHasher {
 }
 
 /// Blocks in memory, in the order in which the hand visits them.
-pub(crate) struct Clock<T> {
-    cold: VecDeque<Entry<T>>,
+pub(crate) struct Clock<S: CacheSlot> {
+    cold: VecDeque<Entry<S>>,
     cold_bytes: u64,
-    hot: VecDeque<Entry<T>>,
+    hot: VecDeque<Entry<S>>,
     hot_bytes: u64,
     /// Hashes of blocks that were evicted unused: the oldest first, and at most half as many as there are blocks.
     ghosts: VecDeque<u64>,
@@ -193,7 +183,7 @@ pub(crate) struct Clock<T> {
     capacity: u64,
 }
 
-impl<T: Evict> Clock<T> {
+impl<S: CacheSlot> Clock<S> {
     pub(crate) fn new(capacity: u64) -> Self {
         let (cold, hot, ghosts) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         Self { cold, cold_bytes: 0, hot, hot_bytes: 0, ghosts, is_ghost: HashSet::default(), capacity }
@@ -201,6 +191,15 @@ impl<T: Evict> Clock<T> {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.cold_bytes + self.hot_bytes
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether a block of this weight can be in the clock.
+    pub(crate) fn fits(&self, weight: u64) -> bool {
+        weight <= self.hot_capacity()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -212,102 +211,97 @@ impl<T: Evict> Clock<T> {
         (u128::from(self.capacity) * u128::from(HOT_PERCENT)).div_ceil(100) as u64
     }
 
-    /// Puts a block into slot `at` of `slots`, unless it is too large. Blocks that it displaces go to `evicted`, to be dropped after the lock is
-    /// released. Returns the block that is now in the slot, or `cached` itself if it did not fit.
+    /// Puts a block into slot `at` of `slots`, unless it is too large. Blocks that it displaces go to `out`, to be dropped after the lock is released.
+    /// Returns the block that is now in the slot, or `cached` itself if it did not fit.
     pub(crate) fn insert(
         &mut self,
-        (slots, at): (&Arc<[CacheSlot<T>]>, usize),
+        (slots, at): (&Arc<[S]>, usize),
         id: u64,
-        cached: Arc<Cached<T>>,
-        evicted: &mut Vec<Entry<T>>,
-    ) -> Hit<T> {
-        let (Some(slot), Ok(index)) = (slots.get(at), u32::try_from(at)) else { return Hit::of(cached) };
+        cached: Arc<Cached<S::Item>>,
+        out: &mut Vec<S::Out>,
+    ) -> Arc<Cached<S::Item>> {
+        let (Some(slot), Ok(index)) = (slots.get(at), u32::try_from(at)) else { return cached };
         // Another thread may have read the block too.
-        if let Some(there) = slot.get().filter(|there| there.is_resident()) {
+        if let Some(there) = slot.get().filter(|there| there.value.is_resident()) {
             return there;
         }
-        let (weight, hot_capacity) = (cached.weight, self.hot_capacity());
-        if weight > hot_capacity {
-            return Hit::of(cached);
+        let weight = cached.weight;
+        if !self.fits(weight) {
+            return cached;
         }
-        let is_hot = self.is_ghost.remove(&id) || self.hot_bytes + weight <= hot_capacity;
-        self.shrink_to(self.capacity - weight, evicted);
-        slot.0.store(Some(cached.clone()));
-        let hit = Hit::of(cached.clone());
-        let entry = Entry { id, cached, slots: slots.clone(), at: index };
+        let is_hot = self.is_ghost.remove(&id) || self.hot_bytes + weight <= self.hot_capacity();
+        self.shrink_to(self.capacity - weight, out);
+        out.extend(slot.replace(Some(cached.clone())));
+        let entry = Entry { id, cached: cached.clone(), slots: slots.clone(), at: index };
         let (list, bytes) =
             if is_hot { (&mut self.hot, &mut self.hot_bytes) } else { (&mut self.cold, &mut self.cold_bytes) };
         list.push_back(entry);
         *bytes += weight;
-        self.cool(evicted);
-        hit
+        self.cool(out);
+        cached
     }
 
     /// Changes the capacity, and evicts the excess.
-    pub(crate) fn set_capacity(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+    pub(crate) fn set_capacity(&mut self, capacity: u64, out: &mut Vec<S::Out>) {
         self.capacity = capacity;
-        self.shrink_to(capacity, evicted);
-        self.cool(evicted);
+        self.shrink_to(capacity, out);
+        self.cool(out);
     }
 
     /// Removes all blocks whose slots are in `slots`.
-    pub(crate) fn forget(&mut self, slots: &Arc<[CacheSlot<T>]>) {
+    pub(crate) fn forget(&mut self, slots: &Arc<[S]>, out: &mut Vec<S::Out>) {
         let lists = [(&mut self.cold, &mut self.cold_bytes), (&mut self.hot, &mut self.hot_bytes)];
         for (list, bytes) in lists {
-            list.retain(|entry| {
-                let stays = !Arc::ptr_eq(&entry.slots, slots);
-                if !stays {
-                    entry.leave_slot();
-                    *bytes -= entry.cached.weight;
-                }
-                stays
-            });
+            let (gone, rest) = std::mem::take(list).into_iter().partition(|entry| Arc::ptr_eq(&entry.slots, slots));
+            *list = rest;
+            for entry in gone {
+                *bytes -= entry.cached.weight;
+                entry.leave_slot(out);
+            }
         }
     }
 
     /// Evicts blocks until at most `capacity` is used.
-    pub(crate) fn shrink_to(&mut self, capacity: u64, evicted: &mut Vec<Entry<T>>) {
+    pub(crate) fn shrink_to(&mut self, capacity: u64, out: &mut Vec<S::Out>) {
         while self.bytes() > capacity {
             match self.cold.pop_front() {
-                Some(entry) => self.judge(entry, evicted),
-                None => self.turn_hot(evicted),
+                Some(entry) => self.judge(entry, out),
+                None => self.turn_hot(out),
             }
         }
     }
 
     /// Makes a cold block hot if it was used, and otherwise evicts it.
-    fn judge(&mut self, entry: Entry<T>, evicted: &mut Vec<Entry<T>>) {
+    fn judge(&mut self, entry: Entry<S>, out: &mut Vec<S::Out>) {
         self.cold_bytes -= entry.cached.weight;
         if entry.cached.unmark() {
             self.hot_bytes += entry.cached.weight;
             self.hot.push_back(entry);
-            return self.cool(evicted);
+            return self.cool(out);
         }
-        entry.leave_slot();
         if self.is_ghost.insert(entry.id) {
             self.ghosts.push_back(entry.id);
         }
-        evicted.push(entry);
+        entry.leave_slot(out);
         while self.ghosts.len() > self.len() / 2 {
             let Some(oldest) = self.ghosts.pop_front() else { break };
             self.is_ghost.remove(&oldest);
         }
     }
 
-    fn cool(&mut self, evicted: &mut Vec<Entry<T>>) {
+    fn cool(&mut self, out: &mut Vec<S::Out>) {
         while self.hot_bytes > self.hot_capacity() {
-            self.turn_hot(evicted);
+            self.turn_hot(out);
         }
     }
 
     /// Advances the hand of the hot blocks by one, and evicts that block if it has no use left.
-    fn turn_hot(&mut self, evicted: &mut Vec<Entry<T>>) {
+    fn turn_hot(&mut self, out: &mut Vec<S::Out>) {
         let Some(entry) = self.hot.pop_front() else { return };
         if entry.cached.unmark() {
             return self.hot.push_back(entry);
         }
         self.hot_bytes -= entry.cached.weight;
-        entry.leave_slot();
-        evicted.push(entry);
+        entry.leave_slot(out);
     }
 }

@@ -10,9 +10,9 @@
 //! The roots of the tables are outside of these caches, and are never evicted. The cache of data blocks shrinks by the roots' bytes, too, as long as
 //! an eighth of the limit is left.
 //!
-//! The partitions that are read first, up to an eighth of the bytes, are pinned until their tables are closed: a read of one writes to no shared
-//! cache line, and takes no reference. Partitions take a fiftieth of the bytes of their data blocks. So if the database is at most six times as large
-//! as the cache, all partitions are pinned; otherwise the partitions that gets and scans read first, until their tables are compacted.
+//! Hits take no reference: a reader is pinned (`epoch.rs`), so an evicted block is freed some time after its eviction. Until then it counts among the
+//! cache's bytes: a block for which there is no room yet is not kept. So even a thread that is stopped while it reads cannot make the cache exceed
+//! its limit.
 //!
 //! A partition holds the slots of its data blocks ([`Group`]). When the partition is evicted, its own slot keeps a weak reference to these slots: if
 //! it is read again while one of its data blocks is in memory, it uses the same slots.
@@ -21,13 +21,16 @@ pub(crate) mod clock;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
 
 use crate::codec;
+use crate::epoch::{Loaded, Pin, Retired, Slot, TURNS, collect, pin, reclaim};
 use crate::lock::lock;
 use crate::metrics::Counters;
 
-use clock::{CacheSlot, Cached, Clock, Evict, Hit};
+use clock::{CacheSlot, Cached, Clock, Evict};
 
 /// Memory that a block needs besides its bytes: 80 bytes for two reference counts and the allocator's overhead, and 80 for its slot, its entry in the
 /// clock and its entry as a ghost. It is counted, so that a large number of tiny blocks cannot exceed the budget.
@@ -46,13 +49,16 @@ pub(crate) enum CacheUse {
 type BlockId = (u64, u64);
 
 /// The slots of the data blocks that a partition leads to.
-type Blocks<D> = Arc<[CacheSlot<D>]>;
+type Blocks<D> = Arc<[Slot<Cached<D>>]>;
+
+/// The slots of a table's partitions.
+pub(crate) type Partitions<P, D> = Arc<[Slot<Cached<Group<P, D>>>]>;
 
 /// A partition with the slots of its data blocks; or the remainder after its eviction.
 #[derive(Debug)]
-enum Group<P, D> {
+pub(crate) enum Group<P, D> {
     Resident { partition: P, blocks: Blocks<D> },
-    Evicted { blocks: Weak<[CacheSlot<D>]> },
+    Evicted { blocks: Weak<[Slot<Cached<D>>]> },
 }
 
 impl<P, D> Evict for Group<P, D> {
@@ -66,60 +72,11 @@ impl<P, D> Evict for Group<P, D> {
     }
 }
 
-/// The slots of a table's partitions.
+/// A partition in memory, with a count of its own.
 #[derive(Debug)]
-pub(crate) struct Partitions<P, D> {
-    pinned: Box<[OnceLock<CachedPartition<P, D>>]>,
-    /// The slots of partitions that are not pinned.
-    slots: Arc<[CacheSlot<Group<P, D>>]>,
-}
+pub(crate) struct CachedPartition<P, D>(Arc<Cached<Group<P, D>>>);
 
-impl<P, D> Partitions<P, D> {
-    /// Slots for `count` partitions, none of which is in memory.
-    pub(crate) fn new(count: usize) -> Self {
-        Self { pinned: (0..count).map(|_| OnceLock::new()).collect(), slots: CacheSlot::several(count) }
-    }
-
-    pub(crate) fn memory_len(&self) -> usize {
-        size_of_val(&*self.pinned) + size_of_val(&*self.slots)
-    }
-
-    /// Bytes of memory that the pinned partitions take.
-    fn pinned_bytes(&self) -> u64 {
-        self.pinned.iter().filter_map(OnceLock::get).map(|partition| partition.0.weight()).sum()
-    }
-}
-
-/// A partition that was found.
-pub(crate) enum FoundPartition<'a, P, D> {
-    Pinned(&'a CachedPartition<P, D>),
-    Cached(CachedPartition<P, D>),
-}
-
-impl<P, D> FoundPartition<'_, P, D> {
-    /// The partition with a reference of its own, which may be held for a long time.
-    pub(crate) fn to_owned(&self) -> CachedPartition<P, D> {
-        CachedPartition::clone(self)
-    }
-}
-
-impl<P, D> Deref for FoundPartition<'_, P, D> {
-    type Target = CachedPartition<P, D>;
-
-    #[inline]
-    fn deref(&self) -> &CachedPartition<P, D> {
-        match self {
-            Self::Pinned(partition) => partition,
-            Self::Cached(partition) => partition,
-        }
-    }
-}
-
-/// A partition in memory.
-#[derive(Debug)]
-pub(crate) struct CachedPartition<P, D>(Hit<Group<P, D>>);
-
-impl<P, D> CachedPartition<P, D> {
+impl<P, D: Evict + Send + Sync + 'static> CachedPartition<P, D> {
     /// A partition that is not in the cache, and neither are its data blocks.
     pub(crate) fn uncached(partition: P) -> Self {
         Self::with_blocks(partition, 0)
@@ -127,19 +84,25 @@ impl<P, D> CachedPartition<P, D> {
 
     /// A partition that is not in the cache, although its data blocks may be.
     pub(crate) fn with_blocks(partition: P, count: usize) -> Self {
-        let group = Group::Resident { partition, blocks: CacheSlot::several(count) };
-        Self(Hit::of(Cached::new(group, 0)))
+        Self(Cached::new(Group::Resident { partition, blocks: Slot::several(count) }, 0))
     }
 
+    #[inline]
+    pub(crate) fn group(&self) -> &Group<P, D> {
+        &self.0
+    }
+}
+
+impl<P, D> Group<P, D> {
     fn parts(&self) -> (&P, &Blocks<D>) {
-        match &*self.0 {
-            Group::Resident { partition, blocks } => (partition, blocks),
-            Group::Evicted { .. } => unreachable!("what is made and what is found is resident"),
+        match self {
+            Self::Resident { partition, blocks } => (partition, blocks),
+            Self::Evicted { .. } => unreachable!("what is made and what is found is resident"),
         }
     }
 }
 
-impl<P, D> Deref for CachedPartition<P, D> {
+impl<P, D> Deref for Group<P, D> {
     type Target = P;
 
     #[inline]
@@ -148,24 +111,32 @@ impl<P, D> Deref for CachedPartition<P, D> {
     }
 }
 
-impl<P, D> Clone for CachedPartition<P, D> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
+impl<P, D> Deref for CachedPartition<P, D> {
+    type Target = Group<P, D>;
+
+    #[inline]
+    fn deref(&self) -> &Group<P, D> {
+        &self.0
     }
 }
 
 /// The number of steps in which the partitions' share of the bytes grows and shrinks; each step visits every shard of the data blocks.
 const STEPS: u64 = 64;
-/// The part of the bytes that pinned partitions may take.
-const PINNED_PART: u64 = 8;
 /// The part of the bytes that is left for data blocks, however large the roots are.
 const DATA_PART: u64 = 8;
 /// Bytes of cache for each lock, and the maximum number of locks.
 const SHARD_BYTES: u64 = 8 << 20;
 const MOST_SHARDS: u64 = 16;
 
+/// The part of a shard's bytes that blocks may take which are evicted and not freed; if they take more, nothing else is evicted.
+const RETIRED_PART: u64 = 8;
+/// The number of times that an insertion collects before it gives up.
+const MOST_TURNS: usize = 8;
+/// The part of a shard's bytes that is evicted at once.
+const EVICTED_PART: u64 = 128;
+
 /// Blocks of all tables of one database: partitions `P`, and data blocks `D`.
-pub(crate) struct BlockCache<P, D> {
+pub(crate) struct BlockCache<P: Send + Sync + 'static, D: Evict + Send + Sync + 'static> {
     data: Shards<D>,
     partitions: Shards<Group<P, D>>,
     bytes: u64,
@@ -179,78 +150,75 @@ pub(crate) struct BlockCache<P, D> {
 struct Shares {
     /// Bytes for all partitions and roots, taken from the data blocks in steps.
     reserved: u64,
-    /// Bytes of the pinned partitions.
-    pinned: u64,
     /// Bytes of the roots of all tables.
     roots: u64,
 }
 
-impl<P, D: Evict> BlockCache<P, D> {
+impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
     pub(crate) fn new(bytes: u64, counters: Arc<Counters>) -> Self {
-        let (data, partitions) = (Shards::new(bytes), Shards::new(bytes / 2 - bytes / PINNED_PART));
-        Self { data, partitions, bytes, shares: Mutex::default(), counters }
+        Self { data: Shards::new(bytes), partitions: Shards::new(bytes / 2), bytes, shares: Mutex::default(), counters }
     }
 
-    /// Data block `at` of a partition, if the block is in the cache; the call is counted as a hit or a miss.
+    /// Data block `at` of a partition, if the block is in the cache.
     #[inline(always)]
-    pub(crate) fn get(&self, partition: &CachedPartition<P, D>, at: usize) -> Option<Hit<D>> {
-        let Some(hit) = partition.parts().1.get(at).and_then(CacheSlot::get) else {
-            self.counters.cache_misses.add(1);
-            return None;
-        };
+    pub(crate) fn get<'a>(&self, pin: &'a Pin, group: &'a Group<P, D>, at: usize) -> Option<Loaded<'a, Cached<D>>> {
+        let hit = group.parts().1.get(at)?.load(pin)?;
         self.counters.cache_hits.add(1);
         hit.mark();
         Some(hit)
     }
 
     /// Whether data block `at` of a partition is in the cache; not counted.
-    pub(crate) fn has(&self, partition: &CachedPartition<P, D>, at: usize) -> bool {
-        partition.parts().1.get(at).and_then(CacheSlot::get).is_some()
+    pub(crate) fn has(&self, group: &Group<P, D>, at: usize) -> bool {
+        group.parts().1.get(at).is_some_and(|slot| slot.load(&pin()).is_some())
     }
 
-    /// Partition `at` of a table, if it is in the cache; counted as a hit or a miss, unless there is no such partition.
+    /// Partition `at` of a table, if it is in the cache.
     #[inline(always)]
     pub(crate) fn get_partition<'a>(
         &self,
+        pin: &'a Pin,
         partitions: &'a Partitions<P, D>,
         at: usize,
-    ) -> Option<FoundPartition<'a, P, D>> {
-        if let Some(partition) = partitions.pinned.get(at)?.get() {
-            self.counters.partition_hits.add(1);
-            return Some(FoundPartition::Pinned(partition));
-        }
-        let Some(hit) = partitions.slots.get(at)?.get().filter(|hit| hit.is_resident()) else {
-            self.counters.partition_misses.add(1);
-            return None;
-        };
+    ) -> Option<Loaded<'a, Cached<Group<P, D>>>> {
+        let hit = partitions.get(at)?.load(pin).filter(|hit| hit.is_resident())?;
         self.counters.partition_hits.add(1);
         hit.mark();
-        Some(FoundPartition::Cached(CachedPartition(hit)))
+        Some(hit)
     }
 
-    /// Bytes of memory of the cached blocks at one moment; no bytes move between the two caches meanwhile.
+    /// Like [`BlockCache::get_partition`], with a count of its own.
+    pub(crate) fn hold_partition(&self, partitions: &Partitions<P, D>, at: usize) -> Option<CachedPartition<P, D>> {
+        self.get_partition(&pin(), partitions, at).map(|hit| CachedPartition(hit.to_arc()))
+    }
+
+    /// Bytes of memory of the cached blocks at one moment, with those that are evicted and not freed; no bytes move between the two caches meanwhile.
     pub(crate) fn bytes(&self) -> u64 {
-        let shares = lock(&self.shares);
-        self.data.bytes() + self.partitions.bytes() + shares.pinned
+        let _shares = lock(&self.shares);
+        self.data.bytes() + self.partitions.bytes()
     }
 
     /// Bytes of memory that the cached partitions take.
     #[cfg(test)]
     pub(crate) fn partition_bytes(&self) -> u64 {
-        let shares = lock(&self.shares);
-        self.partitions.bytes() + shares.pinned
+        self.partitions.bytes() - self.partitions.retired()
+    }
+
+    /// Bytes of memory of blocks that are evicted and not freed.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        self.data.retired() + self.partitions.retired()
     }
 
     /// Inserts data block `at` of a partition, which takes `len` bytes, unless it is larger than the cache can hold.
     pub(crate) fn insert(
         &self,
-        (partition, at): (&CachedPartition<P, D>, usize),
+        (group, at): (&Group<P, D>, usize),
         id: BlockId,
         block: D,
         len: usize,
-    ) -> Hit<D> {
+    ) -> Arc<Cached<D>> {
         let weight = len as u64 + ENTRY_BYTES;
-        self.data.insert((partition.parts().1, at), id, Cached::new(block, weight))
+        self.data.insert((group.parts().1, at), id, Cached::new(block, weight))
     }
 
     /// Inserts partition `at` of a table, which takes `len` bytes and has `blocks` data blocks, unless it is larger than one shard of the cache can
@@ -263,32 +231,23 @@ impl<P, D: Evict> BlockCache<P, D> {
         partition: P,
         (len, blocks): (usize, usize),
     ) -> CachedPartition<P, D> {
-        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<CacheSlot<D>>()) as u64;
-        let before = partitions.slots.get(at).and_then(CacheSlot::get).and_then(|hit| match &*hit {
+        let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<Cached<D>>>()) as u64;
+        let before = partitions.get(at).and_then(CacheSlot::get).and_then(|hit| match &**hit {
             Group::Resident { blocks, .. } => Some(blocks.clone()),
             Group::Evicted { blocks } => blocks.upgrade(),
         });
-        let blocks = before.unwrap_or_else(|| CacheSlot::several(blocks));
-        let mut shares = lock(&self.shares);
-        self.reserve(&mut shares, weight);
+        let blocks = before.unwrap_or_else(|| Slot::several(blocks));
         let group = Cached::new(Group::Resident { partition, blocks }, weight);
-        match partitions.pinned.get(at) {
-            Some(place) if shares.pinned + weight <= self.bytes / PINNED_PART => {
-                // Another thread may have read the partition too.
-                place
-                    .get_or_init(|| {
-                        shares.pinned += weight;
-                        CachedPartition(Hit::of(group))
-                    })
-                    .clone()
-            }
-            _ => CachedPartition(self.partitions.insert((&partitions.slots, at), id, group)),
+        let mut shares = lock(&self.shares);
+        match self.reserve(&mut shares, weight) {
+            true => CachedPartition(self.partitions.insert((partitions, at), id, group)),
+            false => CachedPartition(group),
         }
     }
 
-    /// Drops the partitions of a table that no longer has readers, except for pinned ones, which are dropped with the table.
+    /// Drops the partitions of a table that no longer has readers.
     pub(crate) fn remove_partitions(&self, partitions: &Partitions<P, D>) {
-        self.partitions.forget(&partitions.slots);
+        self.partitions.forget(partitions);
     }
 
     /// Counts the root of a table, which takes `bytes`.
@@ -298,65 +257,150 @@ impl<P, D: Evict> BlockCache<P, D> {
         self.reserve(&mut shares, 0);
     }
 
-    /// Stops counting the root of a table, which takes `root` bytes and is about to be dropped with its pinned partitions.
-    pub(crate) fn release(&self, partitions: &Partitions<P, D>, root: u64) {
-        let mut shares = lock(&self.shares);
-        shares.pinned -= partitions.pinned_bytes();
-        shares.roots -= root;
+    /// Stops counting the root of a table, which takes `bytes`.
+    pub(crate) fn remove_root(&self, bytes: u64) {
+        lock(&self.shares).roots -= bytes;
     }
 
-    /// Takes from the data blocks the bytes that the roots and the partitions need, including a new partition of `weight`.
-    fn reserve(&self, shares: &mut Shares, weight: u64) {
+    /// Takes from the data blocks the bytes that the roots and the partitions need, including a new partition of `weight`. Returns whether it has them.
+    fn reserve(&self, shares: &mut Shares, weight: u64) -> bool {
         let step = self.bytes / STEPS + 1;
-        let partitions = self.partitions.bytes() + shares.pinned + weight;
-        let partitions = partitions.next_multiple_of(step).min(self.bytes / 2);
+        let partitions = (self.partitions.bytes() + weight).next_multiple_of(step).min(self.bytes / 2);
         let wanted = (partitions + shares.roots).min(self.bytes - self.bytes / DATA_PART);
         if wanted > shares.reserved || wanted + 2 * step < shares.reserved {
             shares.reserved = wanted;
             self.data.set_capacity(self.bytes - wanted);
         }
+        self.data.bytes() <= self.bytes - shares.reserved
     }
 }
 
 /// Clocks with one lock each, which share the blocks equally.
-struct Shards<T>(Box<[Mutex<Clock<T>>]>);
+struct Shards<T: Evict + Send + Sync + 'static>(Box<[Shard<T>]>);
 
-impl<T: Evict> Shards<T> {
-    fn new(bytes: u64) -> Self {
-        let count = (bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
-        Self((0..count).map(|_| Mutex::new(Clock::new(bytes / count))).collect())
-    }
+/// A clock, and the blocks that were evicted from it and are not freed.
+struct Shard<T: Evict + Send + Sync + 'static> {
+    blocks: Mutex<ShardBlocks<T>>,
+    /// The weight of the evicted blocks. Relaxed: only the holder of the lock adds to it, and a thread that reads a weight too much keeps less.
+    retired: Arc<AtomicU64>,
+}
 
-    fn insert(&self, slot: (&Arc<[CacheSlot<T>]>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Hit<T> {
-        let id = codec::seed([table, offset]);
-        let (shard, mut evicted) = ((id % self.0.len() as u64) as usize, Vec::new());
-        // Evicted blocks are dropped after the lock is released.
-        let hit = lock(&self.0[shard]).insert(slot, id, cached, &mut evicted);
-        drop(evicted);
-        hit
-    }
+struct ShardBlocks<T: Evict + Send + Sync + 'static> {
+    clock: Clock<Slot<Cached<T>>>,
+    /// Evicted blocks that are not in the collector's queue: each addition to it takes as long as some evictions.
+    out: Vec<Retired<Cached<T>>>,
+}
 
-    fn set_capacity(&self, bytes: u64) {
-        for shard in &self.0 {
-            let mut evicted = Vec::new();
-            lock(shard).set_capacity(bytes / self.0.len() as u64, &mut evicted);
+impl<T: Evict + Send + Sync> Shard<T> {
+    fn insert(&self, slot: (&Blocks<T>, usize), id: u64, cached: Arc<Cached<T>>) -> Arc<Cached<T>> {
+        let (mut blocks, weight) = (lock(&self.blocks), cached.weight());
+        if blocks.clock.fits(weight) && !self.make_room(&mut blocks, weight) {
+            return cached;
         }
+        self.evicting(&mut blocks, |clock, out| clock.insert(slot, id, cached, out))
     }
 
-    fn forget(&self, slots: &Arc<[CacheSlot<T>]>) {
-        self.0.iter().for_each(|shard| lock(shard).forget(slots));
+    /// Evicts blocks until a block of this weight has room. Returns false if too much of what was evicted cannot be freed yet.
+    fn make_room(&self, blocks: &mut ShardBlocks<T>, weight: u64) -> bool {
+        let capacity = blocks.clock.capacity();
+        let has_room = |blocks: &ShardBlocks<T>| blocks.clock.bytes() + self.retired() + weight <= capacity;
+        if has_room(blocks) {
+            return true;
+        }
+        if self.retired() > capacity / RETIRED_PART {
+            collect();
+            return has_room(blocks);
+        }
+        let left = capacity - weight.max(capacity / EVICTED_PART);
+        self.evicting(blocks, |clock, out| clock.shrink_to(left, out));
+        self.reclaim(blocks);
+        self.collect_until(|| has_room(blocks))
     }
 
-    fn bytes(&self) -> u64 {
-        self.0.iter().map(|shard| lock(shard).bytes()).sum()
+    /// Collects until `is_enough`, several times at most. A pinned thread that the system has stopped may continue while this thread yields to it.
+    fn collect_until(&self, is_enough: impl Fn() -> bool) -> bool {
+        (0..MOST_TURNS).any(|turn| {
+            if turn >= TURNS {
+                thread::yield_now();
+            }
+            collect();
+            is_enough()
+        })
     }
 
-    fn len(&self) -> usize {
-        self.0.iter().map(|shard| lock(shard).len()).sum()
+    /// Calls `change`, and counts what it evicts.
+    fn evicting<R>(
+        &self,
+        blocks: &mut ShardBlocks<T>,
+        change: impl FnOnce(&mut Clock<Slot<Cached<T>>>, &mut Vec<Retired<Cached<T>>>) -> R,
+    ) -> R {
+        let before = blocks.out.len();
+        let result = change(&mut blocks.clock, &mut blocks.out);
+        let weight = blocks.out[before..].iter().map(|cached| cached.weight()).sum();
+        self.retired.fetch_add(weight, Ordering::Relaxed);
+        result
+    }
+
+    /// Passes the evicted blocks to the collector.
+    fn reclaim(&self, blocks: &mut ShardBlocks<T>) {
+        let weight = blocks.out.iter().map(|cached| cached.weight()).sum();
+        let retired = self.retired.clone();
+        reclaim(blocks.out.drain(..), move |blocks| {
+            drop(blocks);
+            retired.fetch_sub(weight, Ordering::Relaxed);
+        });
+    }
+
+    fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
     }
 }
 
-impl<P, D: Evict> fmt::Debug for BlockCache<P, D> {
+impl<T: Evict + Send + Sync> Shards<T> {
+    fn new(bytes: u64) -> Self {
+        let count = (bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
+        let blocks = || ShardBlocks { clock: Clock::new(bytes / count), out: Vec::new() };
+        Self((0..count).map(|_| Shard { blocks: Mutex::new(blocks()), retired: Arc::default() }).collect())
+    }
+
+    fn insert(&self, slot: (&Blocks<T>, usize), (table, offset): BlockId, cached: Arc<Cached<T>>) -> Arc<Cached<T>> {
+        let id = codec::seed([table, offset]);
+        self.0[(id % self.0.len() as u64) as usize].insert(slot, id, cached)
+    }
+
+    fn set_capacity(&self, bytes: u64) {
+        let capacity = bytes / self.0.len() as u64;
+        self.change(|clock, out| clock.set_capacity(capacity, out));
+    }
+
+    fn forget(&self, slots: &Blocks<T>) {
+        self.change(|clock, out| clock.forget(slots, out));
+    }
+
+    /// Evicts blocks by `change`, and frees them unless readers delay that.
+    fn change(&self, change: impl Fn(&mut Clock<Slot<Cached<T>>>, &mut Vec<Retired<Cached<T>>>)) {
+        for shard in &self.0 {
+            let mut blocks = lock(&shard.blocks);
+            shard.evicting(&mut blocks, &change);
+            shard.reclaim(&mut blocks);
+        }
+        self.0.iter().for_each(|shard| _ = shard.collect_until(|| shard.retired() == 0));
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|shard| lock(&shard.blocks).clock.bytes() + shard.retired()).sum()
+    }
+
+    fn retired(&self) -> u64 {
+        self.0.iter().map(Shard::retired).sum()
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|shard| lock(&shard.blocks).clock.len()).sum()
+    }
+}
+
+impl<P: Send + Sync, D: Evict + Send + Sync> fmt::Debug for BlockCache<P, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
             .field("data_blocks", &self.data.len())

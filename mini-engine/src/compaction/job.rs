@@ -68,7 +68,7 @@ pub(crate) fn run(
         share_bytes: piece::share(plan.bytes, is_divisible),
         piece_bytes: is_divisible.then_some(sizes.piece_bytes),
     };
-    let (copied, covered) = Inputs::of_runs(inputs, retention, &store.keyspaces.load())?;
+    let (copied, covered) = Inputs::of_runs(inputs, retention, &store.keyspaces())?;
     let Some(written) = store.write(copied, retention, spec, limits)? else { return Ok(None) };
     finish(store, plan, inputs, written, &covered).map(Some)
 }

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwap;
-
 use crate::compaction::inputs::Inputs;
 use crate::compaction::live_keys::LiveKeys;
 use crate::compaction::retention::{Covering, Retention, Shadowing};
+use crate::epoch::Slot;
 use crate::error::{Error, Result};
 use crate::fs::{self, FileSystem};
 use crate::iter::{EntryIter, MergeIter};
@@ -103,7 +102,7 @@ pub(crate) struct TableStore {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
     /// The live keyspaces: new tables keep only their entries.
-    pub(crate) keyspaces: ArcSwap<KeyspaceSet>,
+    keyspaces: Slot<KeyspaceSet>,
 }
 
 impl TableStore {
@@ -113,7 +112,16 @@ impl TableStore {
         let cache = Arc::new(BlockCache::new(options.cache_bytes, counters.clone()));
         let opened = (open_files_limit(&options), options.table_reads);
         let tables = TableCache::new(fs.clone(), dir.clone(), cache.clone(), counters.clone(), opened);
-        TableStore { fs, dir, options, numbers, tables, cache, counters, keyspaces: ArcSwap::default() }
+        TableStore { fs, dir, options, numbers, tables, cache, counters, keyspaces: Slot::new(Some(Arc::default())) }
+    }
+
+    /// The live keyspaces: new tables keep only their entries.
+    pub(crate) fn keyspaces(&self) -> Arc<KeyspaceSet> {
+        self.keyspaces.get().unwrap_or_default()
+    }
+
+    pub(crate) fn set_keyspaces(&self, keyspaces: Arc<KeyspaceSet>) {
+        self.keyspaces.swap(Some(keyspaces));
     }
 
     /// Copies the newest versions of `inputs`, tombstones too, to new tables: for a database without readers.
@@ -131,7 +139,7 @@ impl TableStore {
         spec: OutputSpec,
         limits: Limits<'_>,
     ) -> Result<Option<Written>> {
-        let live = || LiveKeys::new(self.keyspaces.load_full());
+        let live = || LiveKeys::new(self.keyspaces());
         let mut output = Output::new(self, spec, live().kept(&retention.kept_ranges(&inputs.ranges)));
         let Some(copied) = copy(inputs, (retention, live()), limits, &mut output)? else { return Ok(None) };
         let written = Written { tables: output.finish(copied.next.clone())?, ..copied };
@@ -186,7 +194,7 @@ impl TableStore {
     fn builder(&self, spec: &OutputSpec) -> Result<table::Builder> {
         let options = TableOptions::at_level(&self.options, spec.level, spec.filter_bits);
         let mut builder = table::Builder::new(&self.fs, &self.dir, self.numbers.allocate()?, options)?;
-        builder.set_compressions(self.keyspaces.load().compressions().clone());
+        builder.set_compressions(self.keyspaces().compressions().clone());
         Ok(builder)
     }
 

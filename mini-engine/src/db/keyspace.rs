@@ -62,7 +62,7 @@ impl Keyspace {
     }
 
     /// The newest value of `key`. Costs O(log n) in memtables, plus at most one block read in each table whose key range and filter do not rule the
-    /// key out. A value from a table is a slice of its cached block.
+    /// key out. A value of more than 128 bytes from a table is a slice of its cached block.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] if a table that may hold the key cannot be read (an older value is never returned instead);
@@ -71,7 +71,7 @@ impl Keyspace {
         let key = key.as_ref();
         // `read_key` is not used here: its closure appears twice there, and would not be inlined.
         match self.keyspace.prefix.is_plain(key) {
-            true => read_now(self.core(), |read| read.get(key)),
+            true => read_now(self.core(), None, |read| read.get(key)),
             false => self.read_prefixed(key, |read, key| read.get(key)),
         }
     }
@@ -455,7 +455,7 @@ impl Keyspace {
     fn read_key<T>(&self, key: &[u8], read: impl Fn(PointRead<'_>, &[u8]) -> Result<T>) -> Result<T> {
         match self.keyspace.prefix.is_plain(key) {
             // Only the default keyspace has such keys, and it is never dropped.
-            true => read_now(self.core(), |of| read(of, key)),
+            true => read_now(self.core(), None, |of| read(of, key)),
             false => self.read_prefixed(key, read),
         }
     }
@@ -466,10 +466,7 @@ impl Keyspace {
     }
 
     fn read<T>(&self, read: impl FnOnce(PointRead<'_>) -> Result<T>) -> Result<T> {
-        read_now(self.core(), |of| {
-            self.keyspace.check()?;
-            read(of)
-        })
+        read_now(self.core(), Some(&self.keyspace), read)
     }
 
     fn scan(&self) -> Result<Arc<Scan>> {

@@ -9,9 +9,7 @@
 //! child makes no comparisons.
 
 use std::cmp::Ordering;
-use std::ops::RangeInclusive;
 
-use super::batch::MOST_ENTRIES;
 use super::{Batch, Direction, EntryIter, Stepped, Wanted};
 use crate::codec::head;
 use crate::error::Result;
@@ -32,19 +30,12 @@ pub(crate) struct MergeIter<I> {
     heap: Vec<HeapItem>,
     direction: Direction,
     repeats: bool,
-    /// The number of consecutive entries from the child at the top.
-    streak: usize,
 }
-
-/// The number of consecutive entries from one child after which it fills a batch: if the children take turns, batches would be short.
-const STREAK_BEFORE_BATCH: usize = 4;
-/// The number of entries in a batch, which grows with the number of consecutive entries.
-const BATCH: RangeInclusive<usize> = 8..=MOST_ENTRIES;
 
 impl<I: EntryIter> MergeIter<I> {
     pub(crate) fn new(children: Vec<I>) -> Self {
         let heap = Vec::with_capacity(children.len());
-        Self { heap, children, direction: Direction::Forward, repeats: false, streak: 0 }
+        Self { heap, children, direction: Direction::Forward, repeats: false }
     }
 
     #[inline]
@@ -85,7 +76,7 @@ impl<I: EntryIter> MergeIter<I> {
     /// Positions all children with `place`, then orders the valid ones.
     fn rebuild(&mut self, direction: Direction, mut place: impl FnMut(usize, &mut I) -> Result<()>) -> Result<()> {
         self.heap.clear();
-        (self.direction, self.streak) = (direction, 0);
+        self.direction = direction;
         for (index, child) in self.children.iter_mut().enumerate() {
             if let Err(error) = place(index, child) {
                 self.heap.clear();
@@ -142,7 +133,6 @@ impl<I: EntryIter> MergeIter<I> {
         self.place_top();
         // If another child is first now, it was second before.
         let is_same = self.heap.first().is_some_and(|top| top.child == at);
-        self.streak = if is_same { self.streak + 1 } else { 0 };
         self.repeats = if is_same { repeats } else { is_tied };
         Ok(())
     }
@@ -159,10 +149,8 @@ impl<I: EntryIter> MergeIter<I> {
         self.place_top();
         let first = self.heap.first()?.child;
         if first == at {
-            self.streak += 1;
             return stepped;
         }
-        self.streak = 0;
         let first = &self.children[first];
         Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
     }
@@ -175,11 +163,8 @@ impl<I: EntryIter> MergeIter<I> {
         fill: impl FnOnce(&mut I, &mut Batch, &Wanted<'_>) -> bool,
     ) -> bool {
         let Some(top) = self.heap.first().map(|top| top.child) else { return false };
-        let wanted =
-            Wanted { count: (2 * self.streak).clamp(*BATCH.start(), *BATCH.end()).min(wanted.count), ..*wanted };
         let is_filled = match self.second() {
-            None => fill(&mut self.children[top], batch, &wanted),
-            Some(_) if self.streak < STREAK_BEFORE_BATCH => false,
+            None => fill(&mut self.children[top], batch, wanted),
             Some(second) => match (self.children.get_disjoint_mut([top, second]), self.direction) {
                 (Ok([top, second]), Direction::Forward) => fill(top, batch, &wanted.below(second.key())),
                 (Ok([top, second]), Direction::Backward) => fill(top, batch, &wanted.above(second.key())),
@@ -188,7 +173,6 @@ impl<I: EntryIter> MergeIter<I> {
         };
         if is_filled {
             self.repeats = false;
-            self.streak += batch.len();
             self.place_top();
         }
         is_filled

@@ -12,7 +12,7 @@ mod visible;
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice};
 
-pub(crate) use batch::{Batch, Direction, Next, Wanted};
+pub(crate) use batch::{Batch, Direction, Wanted};
 pub(crate) use hidden::{Hidden, RangeSource, RangesInMemory};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::VisibleIter;

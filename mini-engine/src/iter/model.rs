@@ -1,13 +1,13 @@
 //! A sorted vector as the model of every [`EntryIter`], and a driver that compares the two step by step.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::{Batch, Direction, EntryIter, MergeIter, Next, Stepped, VisibleIter, Wanted};
-use crate::codec::shared_len;
+use super::{Batch, EntryIter, MergeIter, Stepped, VisibleIter, Wanted};
+use crate::columns::{BlockBuilder, Columns};
 use crate::error::{Error, Result};
 use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 
@@ -94,17 +94,15 @@ impl EntryIter for SortedVec {
     }
     fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let Some(at) = self.at else { return false };
-        let end = self.entries.len().min(at + 1 + wanted.count);
-        put(batch, (&self.entries[at].key, Direction::Forward), &self.entries[at + 1..end], wanted);
-        let last = batch.end_forward(wanted.bound);
-        last.inspect(|last| self.at = Some(at + 1 + last)).is_some()
+        let (contents, columns) = self.block();
+        let entries = wanted.after(&columns, &contents, at + 1);
+        self.lend(batch, entries.clone(), entries.start) && self.go(Some(entries.end - 1)).is_ok()
     }
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let Some(at) = self.at else { return false };
-        let start = at.saturating_sub(wanted.count);
-        put(batch, (&[], Direction::Backward), &self.entries[start..=at], wanted);
-        let before = batch.end_backward(wanted.bound);
-        before.inspect(|before| self.at = Some(start + before)).is_some()
+        let (contents, columns) = self.block();
+        let entries = wanted.before(&columns, &contents, at);
+        self.lend(batch, entries.clone(), at) && self.go(Some(entries.start - 1)).is_ok()
     }
 }
 
@@ -114,23 +112,24 @@ impl SortedVec {
         let repeats = at.checked_sub(1).is_some_and(|before| self.entries[before].key == *key);
         *kind == Kind::Value && *seqno < wanted.below && !repeats
     }
-}
 
-/// Fills `batch` with `entries`, which follow the key `before`.
-fn put(batch: &mut Batch, (before, direction): (&[u8], Direction), entries: &[Entry], wanted: &Wanted<'_>) {
-    let block: Vec<u8> = entries.iter().flat_map(|entry| entry.value.iter().copied()).collect();
-    batch.begin(before, &block, || Slice::from(&*block));
-    let (mut end, mut last, count) = (0, before, entries.len());
-    let mut entries = entries.iter();
-    batch.extend(direction, count, |last_len| {
-        let Entry { key, value, kind, seqno } = entries.next()?;
-        assert_eq!(last_len, last.len());
-        let (shared, place) = (shared_len(last, key), end..end + value.len());
-        let (unshared, rest) = (key.len() - shared, &key[shared..]);
-        (end, last) = (place.end, key);
-        let is_plain = *kind == Kind::Value && *seqno < wanted.below;
-        Some(Next { shared, unshared, rest, value: place, is_plain, may_repeat: last_len == key.len() })
-    });
+    /// All entries as one block.
+    pub(crate) fn block(&self) -> (Vec<u8>, Columns) {
+        let mut builder = BlockBuilder::default();
+        self.entries.iter().for_each(|entry| builder.add(&entry.key, entry.seqno, entry.kind, &entry.value));
+        let contents = builder.finish(<[u8]>::to_vec);
+        let columns = Columns::of(&contents).expect("own encoding");
+        (contents, columns)
+    }
+
+    fn lend(&self, batch: &mut Batch, entries: Range<usize>, at: usize) -> bool {
+        let (contents, columns) = self.block();
+        let is_any = !entries.is_empty();
+        if is_any {
+            batch.set((&columns, &contents), entries, at, || Slice::from(&*contents));
+        }
+        is_any
+    }
 }
 
 /// One call on an iterator.
@@ -232,7 +231,7 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
     let middle = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone()).unwrap_or_default();
     let bounds = [Bound::Unbounded, Bound::Excluded(&middle[..]), Bound::Included(&middle[..])];
     for (below, bound) in [MAX_SEQNO, 25].into_iter().flat_map(|below| bounds.map(|bound| (below, bound))) {
-        let (wanted, mut batch) = (Wanted::new(below, bound), Batch::default());
+        let (wanted, mut batch) = (Wanted { below, bound }, Batch::default());
         if !subject.valid() {
             return;
         }

@@ -131,6 +131,12 @@ impl<I: EntryIter> VisibleIter<I> {
     /// The key of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
+        if matches!(self.state, State::Batch(_)) { self.batch.key() } else { self.single_key() }
+    }
+
+    /// The key of a shown entry that is not in a batch.
+    #[inline(never)]
+    fn single_key(&self) -> &[u8] {
         match self.state {
             State::Batch(_) => self.batch.key(),
             State::Forward | State::Expiring => self.inner.key(),
@@ -142,6 +148,12 @@ impl<I: EntryIter> VisibleIter<I> {
     /// The value of the shown entry; empty if there is none.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
+        if matches!(self.state, State::Batch(_)) { self.batch.value() } else { self.single_value() }
+    }
+
+    /// The value of a shown entry that is not in a batch.
+    #[inline(never)]
+    fn single_value(&self) -> &[u8] {
         match &self.state {
             State::Batch(_) => self.batch.value(),
             State::Forward => self.inner.value(),
@@ -244,7 +256,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in forward direction; the inner iterator must be at the shown one.
     fn next_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted::new(self.shown_below, self.upper.as_ref().map(|upper| &**upper));
+        let wanted = Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper) };
         if self.shown_below > 0 && self.inner.fill(&mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Forward);
             return Ok(());
@@ -291,7 +303,7 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in backward direction; the inner iterator must be before the shown one.
     fn prev_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted::new(self.shown_below, self.lower.as_ref().map(|lower| &**lower));
+        let wanted = Wanted { below: self.shown_below, bound: self.lower.as_ref().map(|lower| &**lower) };
         if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Backward);
             return Ok(());

@@ -13,8 +13,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arc_swap::{ArcSwap, Guard};
-
+use crate::epoch::Slot;
 use crate::lock::lock;
 use crate::types::{RangeTombstone, RangeTombstones};
 
@@ -29,7 +28,7 @@ pub(crate) type RangeSets = Vec<Arc<RangeTombstones>>;
 pub(super) struct MemtableRanges {
     /// Relaxed: by R2 every reader that must see it set has synchronised with the thread that set it.
     is_used: AtomicBool,
-    sets: ArcSwap<RangeSets>,
+    sets: Slot<RangeSets>,
     /// Held by a writer that adds range tombstones.
     adding: Mutex<()>,
     /// Relaxed: only an estimate.
@@ -45,14 +44,14 @@ impl MemtableRanges {
         // The sets are replaced in one step, so they are consistent after a panic anywhere.
         let _adding = lock(&self.adding);
         self.memory.fetch_add(newest.iter().map(memory_of).sum(), Ordering::Relaxed);
-        let mut sets = RangeSets::clone(&self.sets.load());
+        let mut sets = self.sets.get().map(|sets| RangeSets::clone(&sets)).unwrap_or_default();
         let (mut kept, mut len) = (sets.len(), newest.len());
         while let Some(set) = sets[..kept].last().filter(|set| set.len() < GROWTH * len) {
             (kept, len) = (kept - 1, len + set.len());
         }
         let small = sets.split_off(kept);
         sets.push(Arc::new(RangeTombstones::new(small.iter().flat_map(|set| set.iter()).chain(newest))));
-        self.sets.store(Arc::new(sets));
+        self.sets.swap(Some(Arc::new(sets)));
         self.is_used.store(true, Ordering::Relaxed);
     }
 
@@ -64,8 +63,8 @@ impl MemtableRanges {
 
     /// The sets that were added; `None` if there are none.
     #[inline]
-    pub(super) fn get(&self) -> Option<Guard<Arc<RangeSets>>> {
-        if self.is_used() { Some(self.sets.load()) } else { None }
+    pub(super) fn get(&self) -> Option<Arc<RangeSets>> {
+        if self.is_used() { self.sets.get() } else { None }
     }
 
     /// The approximate memory of the range tombstones in bytes.

@@ -135,6 +135,11 @@ macro_rules! define_metrics {
             pub estimated_keys: u64,
             /// The present memory of the cached blocks in bytes: data blocks and partitions.
             pub cache_bytes: u64,
+            /// The part of `cache_bytes` that evicted blocks take until no reader can use them.
+            pub cache_evicted_bytes: u64,
+            /// The number of earlier sets of memtables and tables that a point read may still use. They are freed about a millisecond after the last
+            /// such read, with the memtables and files that only they have.
+            pub retired_views: u64,
             /// The present memory of the roots of tables in bytes, outside the cache; about a six-thousandth of the data of all tables read.
             pub table_memory_bytes: u64,
             /// The number of tables whose files are open at present, at most [`Options::max_open_files`](crate::Options::max_open_files).

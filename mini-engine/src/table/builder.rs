@@ -11,11 +11,11 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::columns::BlockBuilder;
 use crate::error::{Error, Result};
 use crate::fs::{File, FileSystem, unlink};
 use crate::options::{Compression, Compressions, Options};
 use crate::table::block::frame::{self, MAX_CONTENTS_LEN};
-use crate::table::block::{BlockBuilder, entry_len_bound};
 use crate::table::format::range_block;
 use crate::table::format::{Footer, Handle, Properties, TableMeta, file_name};
 use crate::table::index::{IndexBuilder, PartitionBuilder, last_fence};
@@ -106,8 +106,8 @@ impl Builder {
         if !is_stored_plain(key) {
             self.enter_keyspace(key)?;
         }
-        let full = self.block.len() + entry_len_bound(key, value) > self.options.block_bytes;
-        if (full || !self.block.takes(kind)) && !self.block.is_empty() {
+        let is_full = || self.block.len_with(key, seqno, kind, value) > self.options.block_bytes;
+        if !self.block.is_empty() && is_full() {
             self.finish_block(Some(key))?;
         }
         self.block.add(key, seqno, kind, value);

@@ -26,7 +26,7 @@ pub(crate) use index::fences::FencePlace;
 pub(crate) use index::partition::Partition;
 pub(crate) use index::rates::{MOST_BITS, false_positive_rate};
 pub(crate) use read::cache::{BlockCache, TableCache};
-pub(crate) use read::reader::Table;
+pub(crate) use read::reader::{Table, TableEntry};
 pub(crate) use read::run::{OpenRun, RunIter};
 pub(crate) use read::run_table::RunTable;
 pub(crate) use read::verify::TableReport;

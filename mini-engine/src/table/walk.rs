@@ -401,7 +401,7 @@ fn can_end_here(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks that these are the contents of a data block: entries in order, and restarts at the right positions.
+/// Checks that these are the contents of a data block, with entries in order.
 fn check_entries(block: &Block) -> Result<(), Malformed> {
     let mut last: Option<(Vec<u8>, SeqNo)> = None;
     Cursor::new(block.clone())?.check(

@@ -1,5 +1,5 @@
-//! [`Slice`]: bytes shared by reference count, so that a value read from a cached block or a mapped table is not copied. Short bytes are stored
-//! inline: they cost neither an allocation nor an atomic operation.
+//! [`Slice`]: bytes shared by reference count, so that a long value read from a cached block or a mapped table is not copied. Short bytes are stored
+//! inline. A point read copies up to 128 bytes: other threads may write to the reference count of a block, and a copy keeps no block in memory.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,8 +12,11 @@ use super::mapped::MappedBytes;
 
 /// The maximum length of bytes that are stored inline.
 const INLINE: usize = 23;
+/// The maximum length of bytes that a point read copies instead of sharing them.
+const COPIED: usize = 128;
 
-/// Immutable bytes: up to 23 are stored inline, more behind a reference count. A clone costs at most one atomic increment.
+/// Immutable bytes: up to 23 are stored inline, and more behind a reference count, unless they are a copy of up to 128 bytes that a point read has made.
+/// A clone costs at most one atomic increment, or that copy.
 ///
 /// Compares, orders and hashes like the bytes to which it derefs. A longer value that was read from a table shares its cached block, or its mapped
 /// file, and keeps that in memory as long as the slice exists: copy values that are kept for long.
@@ -23,6 +26,7 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE] },
+    Copied(Box<[u8]>),
     Shared { bytes: Arc<[u8]>, part: SharedPart },
     Mapped { file: Arc<MappedBytes>, start: usize, len: u32 },
 }
@@ -78,6 +82,26 @@ impl Slice {
         Some(Self::inline(viewed).unwrap_or_else(mapped))
     }
 
+    /// The shared bytes in which this slice is a range from the start, if it is.
+    pub(crate) fn shared_from_start(&self) -> Option<&Arc<[u8]>> {
+        match &self.0 {
+            Repr::Shared { bytes, part } if part.start == 0 => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// `bytes`, copied if they are short enough for that; `None` if they are longer.
+    #[inline]
+    pub(crate) fn copied(bytes: &[u8]) -> Option<Self> {
+        let copied = || (bytes.len() <= COPIED).then(|| Self(Repr::Copied(Box::from(bytes))));
+        Self::inline(bytes).or_else(copied)
+    }
+
+    /// A copy of `bytes`.
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        Self::copied(bytes).unwrap_or_else(|| Self::from(bytes))
+    }
+
     /// The first `len` bytes, or all if there are fewer, and the rest.
     pub(crate) fn split_at(self, len: usize) -> (Self, Self) {
         if len >= self.len() {
@@ -90,8 +114,11 @@ impl Slice {
     /// A part of this slice, shared; `None` if the range does not lie within it.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let at = |start: usize| Some(start.checked_add(range.start)?..start.checked_add(range.end)?);
+        if range.end > self.len() {
+            return None;
+        }
         match &self.0 {
-            Repr::Inline { .. } => self.get(range).map(Self::from),
+            Repr::Inline { .. } | Repr::Copied(_) => self.get(range).map(Self::from),
             Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
             Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }
@@ -105,22 +132,12 @@ impl Slice {
         (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
     }
 
-    /// A part of this slice, which shares the bytes; `None` if the part is short enough to be stored inline, or does not lie within this slice.
+    /// The bytes from `start` to `end` of `bytes`, which are shared; `None` if they are short enough to be stored inline, or do not lie within.
     #[inline(always)]
-    pub(crate) fn part_to_share(&self, start: u32, end: u32) -> Option<Self> {
-        let len = end.checked_sub(start).filter(|len| *len > INLINE as u32)?;
-        match &self.0 {
-            Repr::Inline { .. } => None,
-            Repr::Shared { bytes, part } => {
-                let of_all = SharedPart { start: part.start.checked_add(start)?, end: part.start.checked_add(end)? };
-                let is_within = of_all.end as usize <= part.within(bytes.len()).end && of_all.end != SharedPart::END;
-                is_within.then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: of_all }))
-            }
-            Repr::Mapped { file, start: of_all, len: all } => {
-                let start = *of_all + start as usize;
-                (end <= *all).then(|| Self(Repr::Mapped { file: Arc::clone(file), start, len }))
-            }
-        }
+    pub(crate) fn long_view(bytes: &Arc<[u8]>, start: u32, end: u32) -> Option<Self> {
+        let is_long = end.checked_sub(start).is_some_and(|len| len > INLINE as u32);
+        let is_within = end as usize <= bytes.len() && end != SharedPart::END;
+        (is_long && is_within).then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: SharedPart { start, end } }))
     }
 
     #[inline]
@@ -148,6 +165,7 @@ impl Deref for Slice {
         // In range: only the constructors above and below create slices, and the bytes never change.
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Copied(bytes) => bytes,
             Repr::Shared { bytes, part } => &bytes[part.within(bytes.len())],
             Repr::Mapped { file, start, len } => &file[*start..*start + *len as usize],
         }
@@ -261,25 +279,39 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_is_like_what_it_was_copied_from() {
+        // Catches a copy whose parts lie elsewhere, and long bytes that a clone copies.
+        for len in [0, INLINE, INLINE + 1, COPIED, COPIED + 1] {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let copy = Slice::copy_of(&bytes);
+            assert_eq!((copy.clone(), Slice::copied(&bytes).is_some()), (Slice::from(&*bytes), len <= COPIED));
+            assert_eq!(copy.part(len / 3..len / 2).as_deref(), bytes.get(len / 3..len / 2));
+            assert!(copy.part(0..len + 1).is_none());
+        }
+    }
+
+    #[test]
     fn a_part_that_shares_its_bytes_lies_within_them() {
         // Catches a part counted from the start of all shared bytes, and one that extends beyond the slice.
-        let bytes: Vec<u8> = (0..200).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().take(500).collect();
         let file = Arc::new(MappedBytes::copied(bytes.clone()));
-        let all = [Slice::view(&Arc::from(&*bytes), 0..200), Slice::mapped(&file, 0..200)].map(|all| all.expect("all"));
+        let all = [Slice::view(&Arc::from(&*bytes), 0..500), Slice::mapped(&file, 0..500)].map(|all| all.expect("all"));
         for all in all {
-            for (slice, own) in [(all.clone(), &bytes[..]), (all.part(50..150).expect("in range"), &bytes[50..150])] {
-                for (start, end) in [(0, 24), (1, 60), (40, 100), (0, own.len() as u32)] {
-                    let part = slice.part_to_share(start, end);
-                    assert_eq!(part.as_deref(), Some(&own[start as usize..end as usize]), "{start}..{end}");
-                }
-                let outside =
-                    [(0, 23), (30, 10), (50, own.len() as u32 + 1), (u32::MAX - 50, u32::MAX), (50, u32::MAX)];
-                for (start, end) in outside {
-                    assert!(slice.part_to_share(start, end).is_none(), "{start}..{end}");
-                }
-            }
+            let middle = all.part(50..150).expect("in range");
+            assert_eq!(middle.part(1..60).as_deref(), Some(&bytes[51..110]));
+            assert!(middle.part(50..101).is_none());
         }
-        assert!(Slice::from(&[7; 20][..]).part_to_share(0, 20).is_none());
+        let shared: Arc<[u8]> = Arc::from(&*bytes);
+        for (start, end) in [(0, 24), (1, 60), (40, 100), (0, 200)] {
+            let part = Slice::long_view(&shared, start, end);
+            assert_eq!(part.as_deref(), Some(&bytes[start as usize..end as usize]), "{start}..{end}");
+        }
+        for (start, end) in [(0, 23), (30, 10), (50, 501), (u32::MAX - 50, u32::MAX), (50, u32::MAX)] {
+            assert!(Slice::long_view(&shared, start, end).is_none(), "{start}..{end}");
+        }
+        let from_start = Slice::view(&shared, 0..190).expect("in range");
+        assert!(from_start.shared_from_start().is_some_and(|bytes| Arc::ptr_eq(bytes, &shared)));
+        assert!(Slice::view(&shared, 1..190).expect("in range").shared_from_start().is_none());
         let chunk: [u8; 16] = std::array::from_fn(|at| at as u8);
         assert_eq!(Slice::of_chunk(&chunk, 5).as_deref(), Some(&chunk[..5]));
         assert_eq!((Slice::of_chunk(&chunk, 16).as_deref(), Slice::of_chunk(&chunk, 17)), (Some(&chunk[..]), None));

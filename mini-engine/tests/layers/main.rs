@@ -24,8 +24,8 @@ const ENGINE: Crate = Crate {
     layers: &[
         &["error"],
         &["codec", "lock", "sync"],
-        &["types"],
-        &["options"],
+        &["epoch", "types"],
+        &["columns", "options"],
         &["metrics"],
         &["fs", "cache", "iter"],
         &["wal", "table"],

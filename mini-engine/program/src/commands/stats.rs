@@ -82,7 +82,7 @@ fn counted_ever(metrics: &Metrics) -> [Named; 1] {
 }
 
 /// Counters since it was opened.
-fn counters(metrics: &Metrics) -> [Named; 34] {
+fn counters(metrics: &Metrics) -> [Named; 36] {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     [
         ("writes", metrics.writes),
@@ -116,6 +116,8 @@ fn counters(metrics: &Metrics) -> [Named; 34] {
         ("cache_misses", metrics.cache_misses),
         ("memtable_bytes", metrics.memtable_bytes),
         ("cache_bytes", metrics.cache_bytes),
+        ("cache_evicted_bytes", metrics.cache_evicted_bytes),
+        ("retired_views", metrics.retired_views),
         ("table_memory_bytes", metrics.table_memory_bytes),
         ("open_files", metrics.open_files),
         ("clock_ahead_nanos", nanos(metrics.clock_ahead)),

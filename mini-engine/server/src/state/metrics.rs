@@ -112,6 +112,8 @@ fn engine(shared: &Shared, text: &mut Text) {
         ("keys", "Keys, estimated.", metrics.estimated_keys),
         ("memtable_bytes", "Memory of memtables.", metrics.memtable_bytes),
         ("cache_bytes", "Memory of cached blocks.", metrics.cache_bytes),
+        ("cache_evicted_bytes", "The part of it that waits for readers.", metrics.cache_evicted_bytes),
+        ("retired_views", "Sets of tables that wait for readers.", metrics.retired_views),
         ("table_memory_bytes", "Memory of tables besides the cache.", metrics.table_memory_bytes),
         ("immutable_memtables", "Memtables that wait for their flush.", metrics.immutable_memtables),
         ("flushes_running", "Flushes under way.", metrics.flushes_running),

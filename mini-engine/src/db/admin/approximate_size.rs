@@ -22,7 +22,7 @@ pub struct KeyspaceSize {
 
 pub(crate) fn approximate_size(core: &Core, keyspace: &KeyspaceRef) -> Result<KeyspaceSize> {
     core.check_open()?;
-    let view = core.view.load_full();
+    let view = core.view.get();
     keyspace.check()?;
     let (bounds, mut size) = (keyspace.prefix.bounds(&..), KeyspaceSize::default());
     for table in view.tables().filter(|table| overlaps_bounds(&table.meta(), &bounds)) {

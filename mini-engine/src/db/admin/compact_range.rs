@@ -16,7 +16,7 @@ pub(crate) fn compact_range(core: &Core, bounds: OwnedBounds) -> Result<()> {
     let mut range = ManualCompaction { bounds, upto, made_from, minimal: HashSet::new() };
     let mut rest = Rest { core, pointer: None };
     while let Some(mut job) = begin_within(core, &range, &rest)? {
-        if let Some(number) = job.rewrites_nothing(&core.store.keyspaces.load()) {
+        if let Some(number) = job.rewrites_nothing(&core.store.keyspaces()) {
             range.minimal.insert(number);
             end_compaction(core, &mut core.lock(), &job);
             continue;
@@ -83,7 +83,7 @@ fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Resul
         (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| pick_manual(context, range, rest.pointer));
         let Some(plan) = plan else { break core.check_writable(&state).map(|()| None) };
         if !state.compacting.in_progress.conflicts_with(&plan) {
-            break Ok(Some(CompactionJob::begin(&mut state, plan, &core.view.load())));
+            break Ok(Some(CompactionJob::begin(&mut state, plan, &core.view.get())));
         }
         state = wait(&core.room, state);
     };

@@ -91,7 +91,7 @@ fn find_place<'a>(core: &'a Core, key_range: &KeyRange) -> Result<(MutexGuard<'a
         let stalled;
         (state, stalled) = core.check_not_stalled(state);
         core.check_writable(&state)?;
-        let run_id = compaction::pick_for_ingest(&core.view.load().version, &state.compacting.in_progress, key_range);
+        let run_id = compaction::pick_for_ingest(&core.view.get().version, &state.compacting.in_progress, key_range);
         if run_id.level > 0 || core.level_0_has_room() {
             return Ok((state, run_id));
         }

@@ -10,7 +10,7 @@ use crate::metrics::{LevelMetrics, Metrics};
 
 /// The current metrics. All levels are read from one view.
 pub(crate) fn metrics(core: &Core) -> Metrics {
-    let view = core.view.load_full();
+    let view = core.view.get();
     // Includes the levels down to the deepest one that holds data or has caused work.
     let costs = view.stats.levels.iter().rposition(|level| *level != Default::default()).map_or(0, |last| last + 1);
     let deepest = view.version.levels().len().max(costs);
@@ -47,6 +47,8 @@ pub(crate) fn metrics(core: &Core) -> Metrics {
         estimated_keys: (memtables().map(LoggedMemtable::entries).sum::<u64>() + entries)
             .saturating_sub(2 * tombstones),
         cache_bytes: core.store.cache.bytes(),
+        cache_evicted_bytes: core.store.cache.retired_bytes(),
+        retired_views: core.view.retired() as u64,
         table_memory_bytes: view.tables().map(|table| table.table().memory_len()).sum(),
         open_files: core.store.tables.open_tables() as u64,
         compaction: core.store.options.compaction.unwrap_or_default(),

@@ -66,7 +66,7 @@ pub(super) fn begin<'a>(
         (state.compacting.ranges_waiting == 0 && !is_others_turn).then_some(work)
     };
     let (mut state, due) = pick_unlocked(core, state, work, pick);
-    let job = due.map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()));
+    let job = due.map(|plan| CompactionJob::begin(&mut state, plan, &core.view.get()));
     (state, job)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     let compacted = core.with_reserve(|| compact(core, job, job.inputs.clone()));
     job.inputs.clear();
     job.pointer = compacted?;
-    core.store.tables.remove_obsolete();
+    core.remove_obsolete();
     Ok(())
 }
 
@@ -173,7 +173,7 @@ fn begin_within_level_0(core: &Core) -> Option<CompactionJob> {
     }
     let (mut state, due) = pick_unlocked(core, state, |_| Some(Work::Level0), pick);
     let small = |plan: &Plan| plan.output.level == 0 && plan.bytes <= core.store.options.memtable_bytes as u64;
-    due.filter(small).map(|plan| CompactionJob::begin(&mut state, plan, &core.view.load()))
+    due.filter(small).map(|plan| CompactionJob::begin(&mut state, plan, &core.view.get()))
 }
 
 /// The next step of a worker after a compaction.

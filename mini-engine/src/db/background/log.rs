@@ -81,7 +81,7 @@ impl NextLook {
         }
         self.at = None;
         state.cover.want(0);
-        let view = core.view.load_full();
+        let view = core.view.get();
         if view.frozen.is_empty() && !view.active.table.is_empty() && core.level_0_has_room() {
             // If this fails, a writer has failed before and ended all writing.
             if let Ok(false) = rotate(core, &mut state) {
@@ -99,7 +99,7 @@ fn reserve(core: &Core, state: &State) -> Reserve {
     if state.phase != Phase::Open {
         return (0, Durability::Buffered);
     }
-    let used = core.view.load().active.table.memory_usage();
+    let used = core.view.get().active.table.memory_usage();
     let used = if used < full / 2 { full } else { used.min(full) };
     let durability = if log.segment().is_synced_at_all() { Durability::Synced } else { Durability::Buffered };
     (log.expected_end(used, full).min(MAX_MEMTABLES * full as u64), durability)

@@ -36,7 +36,8 @@ impl Workers {
     pub(crate) fn start(core: &Arc<Core>) -> Result<Workers> {
         let mut workers = Workers(Vec::new());
         let flush = ("mini-engine-flush", flush_loop as fn(&Core));
-        let remove = ("mini-engine-remove", (|core| core.store.tables.keep_removing()) as fn(&Core));
+        let remove =
+            ("mini-engine-remove", (|core| core.store.tables.keep_removing(|| core.remove_obsolete())) as fn(&Core));
         // One of the compaction threads is reserved for level 0; otherwise level 0 would wait as long as the longest compactions of deeper levels
         // take. There is always at least one other compaction thread.
         let level_0 = ("mini-engine-compact", (|core| compaction_loop(core, Work::Level0)) as fn(&Core));
@@ -77,7 +78,7 @@ impl Workers {
 
 fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
-    while wait_for_work(core, || !core.view.load().frozen.is_empty()) {
+    while wait_for_work(core, || !core.view.get().frozen.is_empty()) {
         core.lock().flushing.is_running = true;
         let flushed = core.with_reserve(|| flush::flush_oldest(core));
         core.lock().flushing.is_running = false;

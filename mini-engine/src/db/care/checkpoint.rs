@@ -30,7 +30,7 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
         flush_all(core)?;
         // The view and the manifest change together, under the manifest's lock.
         let manifest = lock(&core.manifest);
-        (manifest.state().clone(), core.view.load().tables().map(RunTable::table).cloned().collect())
+        (manifest.state().clone(), core.view.get().tables().map(RunTable::table).cloned().collect())
     };
     make_database(fs, dir, |fs, dir| {
         link_tables(&**fs, core.dir(), dir, &tables)?;

@@ -9,7 +9,7 @@ use crate::manifest::{FileKind, Version, VersionEdit};
 
 /// The quarantined tables, in the order in which they were found.
 pub(crate) fn quarantined(core: &Core) -> Vec<QuarantinedTable> {
-    core.view.load().version.quarantined().iter().map(|meta| QuarantinedTable::new(&core.store, meta)).collect()
+    core.view.get().version.quarantined().iter().map(|meta| QuarantinedTable::new(&core.store, meta)).collect()
 }
 
 /// Drops table `number`: reads then ignore it. Durable on return. Its file stays, for a salvage. Returns the dropped table.

@@ -46,7 +46,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.check_open()?;
     let mut report = VerifyReport::default();
     report.problems.extend(lock(&core.manifest).check_file().err());
-    let view = core.view.load_full();
+    let view = core.view.get();
     report.problems.extend(view.version.quarantined().iter().map(|meta| quarantined_error(core, meta)));
     for table in view.tables() {
         report.tables += 1;

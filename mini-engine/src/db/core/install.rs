@@ -62,12 +62,12 @@ impl Core {
             false => self.fail(error),
         })?;
         // Only the holder of the manifest's lock changes the version of the view, so its runs need no other lock.
-        let runs = self.view.load().runs_of(&version, &outputs);
+        let runs = self.view.get().runs_of(&version, &outputs);
         // From here on only views hold the outputs, so a compaction that replaces them at once can remove their files.
         drop(outputs);
         let mut state = self.lock();
         let (scans, stats) = (Arc::new(ScanCount::new(&version)), manifest.state().stats);
-        let mut next = View { version, runs, scans, stats, ..View::clone(&self.view.load()) };
+        let mut next = View { version, runs, scans, stats, ..View::clone(&state.view) };
         // Closing a log and unmapping it takes long, so this is done after the lock is released.
         let mut flushed = Vec::new();
         if let Some(log) = flushed_before {
@@ -83,7 +83,7 @@ impl Core {
         }
         state.level_0_tables = next.version.runs(0).len();
         let version = next.version.clone();
-        self.view.store(Arc::new(next));
+        self.publish_view(&mut state, next);
         self.note_edit(&mut state, &version, manifest.bytes());
         if let Some(last) = loaded {
             state.last_seqno = last;
@@ -146,6 +146,6 @@ impl Core {
 
     /// Makes the present set of keyspaces the one for all flushes and compactions that begin from now on.
     fn publish_keyspaces(&self, manifest: &Manifest) {
-        self.store.keyspaces.store(manifest.state().keyspaces.clone());
+        self.store.set_keyspaces(manifest.state().keyspaces.clone());
     }
 }

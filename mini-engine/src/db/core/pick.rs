@@ -50,8 +50,8 @@ pub(crate) fn pick_unlocked<'a, W: Copy + PartialEq>(
 type Picked = (Arc<Version>, Arc<KeyspaceSet>, bool, bool);
 
 fn now(core: &Core) -> Picked {
-    let view = core.view.load();
-    (view.version.clone(), core.store.keyspaces.load_full(), view.scans.is_at_limit(), core.is_tight())
+    let view = core.view.get();
+    (view.version.clone(), core.store.keyspaces(), view.scans.is_at_limit(), core.is_tight())
 }
 
 /// Whether nothing has changed since the copies were made.
@@ -70,7 +70,7 @@ impl Core {
         let may_be_stalled = |state: &State| self.cause_of_stall(state).is_some().then_some(Work::Level0);
         let (state, plan) = pick_unlocked(self, state, may_be_stalled, pick);
         let stalled = match self.cause_of_stall(&state).filter(|_| plan.is_none()) {
-            Some(cause) => Err(Error::Stalled { tables: self.view.load().version.runs(0).len(), cause: cause.into() }),
+            Some(cause) => Err(Error::Stalled { tables: self.view.get().version.runs(0).len(), cause: cause.into() }),
             None => Ok(()),
         };
         (state, stalled)

@@ -239,11 +239,11 @@ impl Core {
     }
 
     fn needed(&self, state: &State, memory: usize) -> u64 {
-        let active = self.view.load().active.memory_usage().saturating_add(memory) as u64;
+        let active = self.view.get().active.memory_usage().saturating_add(memory) as u64;
         active.saturating_add(state.cover.besides).saturating_add(self.frozen_memory())
     }
 
     fn frozen_memory(&self) -> u64 {
-        self.view.load().frozen.iter().map(|frozen| frozen.memtable.memory_usage() as u64).sum()
+        self.view.get().frozen.iter().map(|frozen| frozen.memtable.memory_usage() as u64).sum()
     }
 }

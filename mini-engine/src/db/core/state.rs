@@ -11,10 +11,8 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 use std::time::SystemTime;
-
-use arc_swap::ArcSwap;
 
 use super::clock::Clock;
 use super::cover::{Cover, Reserve};
@@ -28,7 +26,7 @@ use super::next_log::SpareFile;
 use super::publication::Publication;
 use super::recent_writes::{RecentWrites, Recording};
 use super::snapshots::SnapshotRegistry;
-use super::view::View;
+use super::view::{CurrentView, View};
 use super::write_controller::WriteController;
 use crate::compaction::{InProgress, TableStore};
 use crate::error::{Error, Result};
@@ -53,6 +51,8 @@ pub(crate) enum Phase {
 /// The state that the write lock guards.
 pub(crate) struct State {
     pub(crate) logs: Logs,
+    /// The current view: who has the lock need not pin it.
+    pub(crate) view: Arc<View>,
     /// The last sequence number that was assigned. Concurrent writes may have numbers up to it that are not visible yet.
     pub(crate) last_seqno: SeqNo,
     /// The newest writes, for commits of transactions; `None` before the first transaction.
@@ -115,7 +115,7 @@ pub(crate) struct Compacting {
 /// The shared state of one open database.
 pub(crate) struct Core {
     pub(crate) store: TableStore,
-    pub(crate) view: ArcSwap<View>,
+    pub(crate) view: CurrentView,
     /// Makes writes visible to readers in the order of their sequence numbers.
     pub(crate) publication: Publication,
     pub(crate) snapshots: SnapshotRegistry,
@@ -162,15 +162,17 @@ pub(crate) struct Opened {
 
 impl Core {
     pub(crate) fn new(opened: Opened, lock: DirectoryLock) -> Core {
+        let view = Arc::new(opened.view);
         let (reserve, cover) = Reserve::new(opened.reserve.0, opened.reserve.1);
         let state = State {
             logs: Logs::new(opened.log),
+            view: view.clone(),
             last_seqno: opened.last_seqno,
             recent: None,
             tickets: Tickets::default(),
             active: ActiveMemtable::default(),
             cover,
-            level_0_tables: opened.view.version.runs(0).len(),
+            level_0_tables: view.version.runs(0).len(),
             phase: Phase::Open,
             is_ingesting: false,
             flushing: Flushing::default(),
@@ -182,7 +184,7 @@ impl Core {
             memtables: MemtableFactory::new(options.memtable_kind, options.memtable_bytes),
             clock: Clock::new(options.time_source.clone(), opened.manifest.state().clock),
             store: opened.store,
-            view: ArcSwap::from_pointee(opened.view),
+            view: CurrentView::new(view),
             publication: Publication::new(opened.last_seqno),
             snapshots: SnapshotRegistry::default(),
             dead: PresentDeadRanges::default(),
@@ -337,15 +339,29 @@ impl Core {
         before
     }
 
+    /// Makes `view` the current one.
+    pub(crate) fn publish_view(&self, state: &mut State, view: View) {
+        state.view = Arc::new(view);
+        self.view.set(state.view.clone());
+        self.store.tables.note_retired_view();
+    }
+
+    /// Frees the views that no reader uses, and removes the files of obsolete tables that no view has. Returns the number of views in use.
+    pub(crate) fn remove_obsolete(&self) -> usize {
+        let count = self.view.free_retired();
+        self.store.tables.remove_obsolete();
+        count
+    }
+
     /// Whether the queue of frozen memtables has room for another one.
     pub(crate) fn queue_has_room(&self) -> bool {
-        self.view.load().frozen.len() < self.store.options.immutable_memtables
+        self.view.get().frozen.len() < self.store.options.immutable_memtables
     }
 
     /// Whether level 0 may get another table. While space is short it always may, because the removals in that table may help compactions.
     pub(crate) fn level_0_has_room(&self) -> bool {
         self.reserve.has_removals.load(Ordering::Relaxed)
-            || self.view.load().version.runs(0).len() < self.store.options.stop_tables()
+            || self.view.get().version.runs(0).len() < self.store.options.stop_tables()
     }
 
     /// Whether writers may fill another memtable.

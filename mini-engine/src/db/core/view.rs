@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use super::scan_count::ScanCount;
 use crate::compaction::{Input, Plan};
+use crate::epoch::{Loaded, Pin, Slot, TURNS, collect, pin, reclaim};
 use crate::iter::{Hidden, RangesInMemory, impl_entry_iter};
+use crate::lock::lock;
 use crate::manifest::{CompactionStats, Run, Version};
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable, Table, TableMeta};
@@ -120,6 +123,77 @@ impl View {
     fn memtables(&self) -> impl Iterator<Item = &LoggedMemtable> {
         let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
         std::iter::once(&self.active).chain(frozen).filter(|memtable| !memtable.table.is_empty())
+    }
+}
+
+/// The number of times that the end of a database yields to readers of other databases.
+const MOST_YIELDS: u32 = 100_000;
+
+/// The current view, and those that readers may still use.
+pub(crate) struct CurrentView {
+    slot: Slot<View>,
+    retired: Arc<Mutex<RetiredViews>>,
+}
+
+#[derive(Default)]
+struct RetiredViews {
+    /// The number of views that are neither current nor freed.
+    count: usize,
+    /// Those that no pinned reader uses.
+    free: Vec<Arc<View>>,
+}
+
+impl CurrentView {
+    pub(crate) fn new(view: Arc<View>) -> Self {
+        Self { slot: Slot::new(Some(view)), retired: Arc::default() }
+    }
+
+    #[inline]
+    pub(crate) fn load<'a>(&'a self, pin: &'a Pin) -> Loaded<'a, View> {
+        self.slot.load(pin).expect("there is always a view")
+    }
+
+    /// The view with a count of its own, for a reader that may wait.
+    pub(crate) fn get(&self) -> Arc<View> {
+        self.load(&pin()).to_arc()
+    }
+
+    /// Replaces the view; only the holder of the write lock may call this.
+    pub(super) fn set(&self, view: Arc<View>) {
+        let old = self.slot.swap(Some(view));
+        lock(&self.retired).count += 1;
+        let retired = self.retired.clone();
+        reclaim(old, move |views| lock(&retired).free.extend(views));
+    }
+
+    /// The number of views that are neither current nor freed.
+    pub(crate) fn retired(&self) -> usize {
+        lock(&self.retired).count
+    }
+
+    /// Drops the views that no pinned reader uses: closes their files and frees their memtables. Returns the number of those that are in use.
+    pub(crate) fn free_retired(&self) -> usize {
+        (0..TURNS).for_each(|_| collect());
+        let mut retired = lock(&self.retired);
+        let free = std::mem::take(&mut retired.free);
+        retired.count -= free.len();
+        let count = retired.count;
+        drop(retired);
+        drop(free);
+        count
+    }
+}
+
+impl Drop for CurrentView {
+    fn drop(&mut self) {
+        // No reader of this core is left, but pins of others can delay its views for a moment: for ever in a fork of a process with pinned threads.
+        let is_free = |_| {
+            thread::yield_now();
+            self.free_retired() == 0
+        };
+        if self.free_retired() > 0 && !(0..MOST_YIELDS).any(is_free) {
+            tracing::debug!("a view is freed later");
+        }
     }
 }
 

@@ -270,7 +270,7 @@ fn open(scan: &Scan, range: &OwnedBounds) -> (Entries, usize) {
     let runs = sources.iter().filter(|source| matches!(source, Source::Run(_))).count();
     let (lower, mut upper) = range.clone();
     // A keyspace is created before the first write of its keys.
-    if KeyPrefix::is_default_end(&upper) && !scan.core.store.keyspaces.load().is_used() {
+    if KeyPrefix::is_default_end(&upper) && !scan.core.store.keyspaces().is_used() {
         // A bound would cost a comparison for each step.
         upper = Bound::Unbounded;
     }

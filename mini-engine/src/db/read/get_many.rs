@@ -5,7 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use super::point_read::PointRead;
+use super::get::get_held;
+use super::point_read::{PointRead, ViewRead};
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
@@ -23,9 +24,12 @@ impl PointRead<'_> {
     /// as for a single key.
     pub(crate) fn get_many_up_to(self, soft_limit: Option<usize>, keys: &[&[u8]]) -> Result<Vec<Lookup>> {
         let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
+        // A read of many keys may need files, so it counts its view.
+        let view = self.core.view.get();
+        let read = self.of(&view)?;
         // All keys are read at one instant.
-        let read = PointRead { instant: Some(self.now()), ..self };
-        match self.quarantined.is_empty() {
+        let read = ViewRead { instant: Some(read.now()), ..read };
+        match read.quarantined.is_empty() {
             true => {
                 let searched = search_sources(read, PendingKeys::new(keys), &mut values);
                 let gets = if values.is_full { values.lookups.iter().flatten().count() } else { keys.len() };
@@ -43,17 +47,17 @@ impl PointRead<'_> {
     }
 }
 
-fn get_singly(read: PointRead<'_>, keys: &[&[u8]], values: &mut Values) -> Result<()> {
+fn get_singly(read: ViewRead<'_>, keys: &[&[u8]], values: &mut Values) -> Result<()> {
     for (at, key) in keys.iter().enumerate() {
-        if values.add(at, read.get(key)?).is_break() {
+        if values.add(at, get_held(read, key)?).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-fn search_sources(read: PointRead<'_>, mut pending: PendingKeys<'_>, values: &mut Values) -> Result<()> {
-    let PointRead { view, seqno, .. } = read;
+fn search_sources(read: ViewRead<'_>, mut pending: PendingKeys<'_>, values: &mut Values) -> Result<()> {
+    let ViewRead { view, seqno, .. } = read;
     let frozen = view.frozen.iter().map(|frozen| &frozen.memtable);
     for memtable in std::iter::once(&view.active).chain(frozen) {
         let PendingKeys { keys, positions, found, .. } = &mut pending;
@@ -78,7 +82,7 @@ fn search_sources(read: PointRead<'_>, mut pending: PendingKeys<'_>, values: &mu
 }
 
 /// Searches `run` for the keys, going from one table that may hold any of them to the next.
-fn search_run(read: PointRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, values: &mut Values) -> Result<()> {
+fn search_run(read: ViewRead<'_>, run: &OpenRun, pending: &mut PendingKeys<'_>, values: &mut Values) -> Result<()> {
     let mut next = 0;
     while let Some(table) = pending.keys.get(next).and_then(|key| run.first_reaching(key)) {
         let (from, to) = pending.within(table.smallest(), table.largest());

@@ -1,12 +1,30 @@
-//! [`PointRead`]: the view, the sequence number and the instant of a read of keys.
+//! [`PointRead`]: the moment of a read of keys, and [`ViewRead`], the same with a view.
 
 use crate::db::core::{Core, View};
+use crate::error::Result;
 use crate::table::TableMeta;
-use crate::types::{Millis, SeqNo};
+use crate::types::{KeyspaceRef, Millis, SeqNo};
 
-/// A point read: the view that it searches, and its sequence number and instant.
+/// A point read: of the present moment, or of a snapshot's.
 #[derive(Clone, Copy)]
 pub(crate) struct PointRead<'a> {
+    pub(super) core: &'a Core,
+    /// The keyspace of the keys, unless it cannot be dropped.
+    pub(super) keyspace: Option<&'a KeyspaceRef>,
+    pub(super) snapshot: Option<PointOfSnapshot<'a>>,
+}
+
+/// The moment of a snapshot, and the quarantined tables which its reads must not ignore.
+#[derive(Clone, Copy)]
+pub(super) struct PointOfSnapshot<'a> {
+    pub(super) seqno: SeqNo,
+    pub(super) instant: Millis,
+    pub(super) quarantined: &'a [TableMeta],
+}
+
+/// A point read of one view.
+#[derive(Clone, Copy)]
+pub(super) struct ViewRead<'a> {
     pub(super) core: &'a Core,
     pub(super) view: &'a View,
     pub(super) seqno: SeqNo,
@@ -16,7 +34,30 @@ pub(crate) struct PointRead<'a> {
     pub(super) quarantined: &'a [TableMeta],
 }
 
-impl PointRead<'_> {
+impl<'a> PointRead<'a> {
+    /// The read in `view`, the present one.
+    #[inline]
+    pub(super) fn of<'v>(self, view: &'v View) -> Result<ViewRead<'v>>
+    where
+        'a: 'v,
+    {
+        // A view without the entries of a dropped keyspace is published after the keyspace is marked.
+        self.keyspace.map_or(Ok(()), KeyspaceRef::check)?;
+        Ok(self.at(view, self.snapshot.map_or_else(|| self.core.visible(), |snapshot| snapshot.seqno)))
+    }
+
+    /// The read in `view` at a number that was visible after the view was loaded.
+    #[inline]
+    pub(super) fn at<'v>(self, view: &'v View, seqno: SeqNo) -> ViewRead<'v>
+    where
+        'a: 'v,
+    {
+        let quarantined = self.snapshot.map_or_else(|| view.version.quarantined(), |snapshot| snapshot.quarantined);
+        ViewRead { core: self.core, view, seqno, instant: self.snapshot.map(|snapshot| snapshot.instant), quarantined }
+    }
+}
+
+impl ViewRead<'_> {
     /// The instant at which expiry is judged.
     pub(super) fn now(self) -> Millis {
         // The clock is read after the view was pinned (K3 of the clock).

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use super::point_read::PointRead;
+use super::point_read::ViewRead;
 use super::scan::Scan;
 use crate::compaction::{TableStore, overlaps_bounds};
 use crate::db::core::Core;
@@ -66,13 +66,13 @@ impl std::fmt::Display for QuarantinedTable {
 
 /// Fails if a quarantined table may hold a version of `key` that is newer than `found` and visible at the read's number.
 #[inline]
-pub(super) fn check_key(read: PointRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+pub(super) fn check_key(read: ViewRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
     if read.quarantined.is_empty() { Ok(()) } else { check_quarantined(read, key, found) }
 }
 
 #[cold]
-fn check_quarantined(read: PointRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
-    let PointRead { core, seqno, quarantined, .. } = read;
+fn check_quarantined(read: ViewRead<'_>, key: &[u8], found: Option<SeqNo>) -> Result<()> {
+    let ViewRead { core, seqno, quarantined, .. } = read;
     let hides = |table: &&TableMeta| {
         let within = *table.smallest <= *key && *key <= *table.largest;
         within && table.min_seqno <= seqno && found.is_none_or(|found| found <= table.max_seqno)

@@ -64,7 +64,7 @@ impl Scan {
     /// Pins the current view, to scan a keyspace at the present moment (P5).
     pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
         core.check_open()?;
-        let (view, seqno) = view_first(|| core.view.load_full(), || core.visible());
+        let (view, seqno) = view_first(|| core.view.get(), || core.visible());
         // Read after the view and the number (K2 and K3 of the clock).
         let instant = core.clock.now();
         keyspace.check()?;
@@ -78,7 +78,7 @@ impl Scan {
         snapshot: &SnapshotId,
         shared: &Arc<SharedReads>,
     ) -> Result<Arc<Scan>> {
-        let view = core.view.load_full();
+        let view = core.view.get();
         keyspace.check()?;
         Ok(Scan::new(core, view, (snapshot.seqno, snapshot.instant), Some(shared.clone())))
     }
@@ -129,7 +129,7 @@ impl Scan {
     /// Whether the view has all writes up to the number (P7).
     fn has_all_writes(&self) -> bool {
         let is_current = |now: &View| now.active.is(&self.view.active) && now.before_active == self.view.before_active;
-        self.of_snapshot.is_some() || is_current(&self.core.view.load())
+        self.of_snapshot.is_some() || is_current(&self.core.view.get())
     }
 
     /// Whether there are quarantined tables, which no read may ignore.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
-use super::point_read::PointRead;
+use super::point_read::{PointOfSnapshot, PointRead};
 use super::scan::{Scan, SharedReads};
 use crate::db::core::{Core, SnapshotId};
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ impl Snapshot {
         let registered = core.check_open().map(|()| {
             // The quarantined tables are read before the number is registered. Otherwise a table could be dropped in between, although reads at the
             // number must not ignore it.
-            let shared = SharedReads::new(core.view.load().version.quarantined().to_vec());
+            let shared = SharedReads::new(core.view.get().version.quarantined().to_vec());
             let id = core.snapshots.register(|| core.visible(), || core.clock.now());
             Arc::new(Registered { id, shared, core: core.clone() })
         });
@@ -85,10 +85,9 @@ impl Snapshot {
         read: impl FnOnce(PointRead<'_>) -> Result<T>,
     ) -> Result<T> {
         let Registered { id, shared, core } = &**self.registered()?;
-        let view = core.view.load();
-        keyspace.check()?;
-        let (seqno, instant) = (id.seqno, Some(id.instant));
-        read(PointRead { core, view: &view, seqno, instant, quarantined: &shared.quarantined })
+        let (seqno, instant) = (id.seqno, id.instant);
+        let snapshot = Some(PointOfSnapshot { seqno, instant, quarantined: &shared.quarantined });
+        read(PointRead { core, keyspace: Some(keyspace), snapshot })
     }
 
     /// Pins the current view, for a scan at the snapshot's number, in `keyspace` instead of its own.

@@ -204,7 +204,7 @@ fn table_store(
     let used = names.iter().filter_map(|kind| kind.number()).max().unwrap_or(0);
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number.max(used + 1)));
     let store = TableStore::new(fs, dir, options, numbers);
-    store.keyspaces.store(state.keyspaces.clone());
+    store.set_keyspaces(state.keyspaces.clone());
     store
 }
 

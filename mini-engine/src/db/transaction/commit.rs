@@ -83,7 +83,7 @@ fn validate_locked(
         }
         return Ok(must || !is_much);
     }
-    if !must && (by_record || has_table_since(&core.view.load(), since)) {
+    if !must && (by_record || has_table_since(&core.view.get(), since)) {
         return Ok(false);
     }
     reads.validate_in_view(core, read_at, since)?;

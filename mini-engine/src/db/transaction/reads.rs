@@ -127,7 +127,7 @@ impl Reads {
     /// # Errors
     /// [`Error::Conflict`]; the errors of reading the tables that are newer than `since`.
     pub(super) fn validate_in_view(&self, core: &Core, read_at: SeqNo, since: SeqNo) -> Result<()> {
-        let (view, passed) = (core.view.load(), &core.store.counters.commit_checks);
+        let (view, passed) = (core.view.get(), &core.store.counters.commit_checks);
         for key in &self.keys {
             if let Some(changed) = newer_version(&view, key, since)? {
                 return Err(self.key_conflict(key, read_at, changed));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arc_swap::Guard;
 use fastskip::{InsertError, Op};
 
 use super::room::{
@@ -86,7 +85,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
             _ => return no_space.map_or(Ok(None), Err),
         }
         if is_large(core, commit.memory) {
-            enlarge_memtable(core, commit.memory)?;
+            enlarge_memtable(core, &mut state, commit.memory)?;
         }
         // Checked after every wait for room, because other threads had the lock meanwhile.
         core.keyspaces.check_batch(commit.batch)?;
@@ -96,7 +95,7 @@ fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
                 return Ok(None);
             }
         }
-        let view = core.view.load();
+        let view = state.view.clone();
         let reservation = match view.active.table.reserve(commit.ops) {
             Ok(reservation) => reservation,
             Err(InsertError::Full) if !is_second_try => {
@@ -221,7 +220,7 @@ fn record(core: &Core, recent: &mut RecentWrites, batch: &WriteBatch, first_seqn
 
 /// Makes the log of `view` durable up to `end`.
 #[inline(never)]
-fn sync(core: &Core, view: Guard<Arc<View>>, end: u64) -> Result<()> {
+fn sync(core: &Core, view: Arc<View>, end: u64) -> Result<()> {
     let log = Arc::clone(&view.log);
     // The view is not held during the sync, which takes long.
     drop(view);

@@ -2,8 +2,8 @@
 //!
 //! Every wait releases the write lock, so the caller checks everything again afterwards.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use crate::db::core::{Core, MAX_REMOVAL, Phase, REMOVALS, State, View, fail_on_unwind};
@@ -26,14 +26,12 @@ pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result
         (state, stalled) = core.check_not_stalled(state);
         check(core, &state)?;
         core.wait_visible(state.last_seqno)?;
-        let view = core.view.load();
-        if view.active.table.is_empty() {
-            return Ok(view.active.log);
+        if state.view.active.table.is_empty() {
+            return Ok(state.view.active.log);
         }
-        drop(view);
         if core.has_room() {
             if rotate(core, &mut state)? {
-                return Ok(core.view.load().active.log);
+                return Ok(state.view.active.log);
             }
             state = wait_for_log(core, state)?;
             continue;
@@ -171,11 +169,11 @@ pub(super) fn wait_for<'a>(
 
 /// Replaces the active memtable, which is empty, with a larger one, for a write of `memory` bytes.
 #[cold]
-pub(super) fn enlarge_memtable(core: &Core, memory: usize) -> Result<()> {
-    let view = core.view.load_full();
+pub(super) fn enlarge_memtable(core: &Core, state: &mut State, memory: usize) -> Result<()> {
     // The active memtable is empty, so no reader misses an entry. The larger memtable belongs to the same log, which is empty too.
-    let larger = core.memtables.make(view.active.log, memory)?;
-    core.view.store(Arc::new(View { active: larger, ..View::clone(&view) }));
+    let larger = core.memtables.make(state.view.active.log, memory)?;
+    let larger = View { active: larger, ..View::clone(&state.view) };
+    core.publish_view(state, larger);
     Ok(())
 }
 
@@ -218,7 +216,7 @@ fn has_reached(core: &Core, state: &mut State, bytes: usize) -> bool {
 
 #[cold]
 fn memory_usage(core: &Core) -> usize {
-    core.view.load().active.memory_usage()
+    core.view.get().active.memory_usage()
 }
 
 /// Whether the active memtable has no room for a write of `memory` bytes.
@@ -238,7 +236,7 @@ fn needs_rotation(core: &Core, state: &mut State, memory: usize) -> Result<bool>
     }
     // A running write may not be in the memtable yet.
     core.wait_visible(state.last_seqno)?;
-    Ok(!core.view.load().active.table.is_empty())
+    Ok(!state.view.active.table.is_empty())
 }
 
 /// Waits for a worker on a condition variable: the writer continues as soon as there is room, or a failure to return. The write has not begun, so it
@@ -291,10 +289,10 @@ pub(crate) fn rotate(core: &Core, state: &mut State) -> Result<bool> {
     core.wait_visible(state.last_seqno)?;
     let memtable = core.memtables.make(number, 0)?;
     let Some(segment) = state.logs.rotate() else { return Ok(false) };
-    let view = core.view.load_full();
     // No writer is inside the memtable, so this does not wait. A later write to the frozen memtable fails with an error.
-    view.active.table.freeze();
-    core.view.store(Arc::new(view.rotated(memtable, segment, state.last_seqno)));
+    state.view.active.table.freeze();
+    let rotated = state.view.rotated(memtable, segment, state.last_seqno);
+    core.publish_view(state, rotated);
     state.active.is_full = false;
     state.active.estimate = 0;
     core.reserve.has_removals.store(false, Ordering::Relaxed);

@@ -12,16 +12,16 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::cache::clock::Evict;
 use crate::codec;
+use crate::columns::{Columns, Decoded, KeySamples};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
 use crate::types::{MappedBytes, Slice};
 
-use crate::table::block::key_heads::KeyHeads;
 use crate::table::format::Handle;
 
 /// The number of bytes after the stored contents.
@@ -39,41 +39,34 @@ const ZSTD: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// Stored next to the pointer to the bytes, so that they are read while the bytes are loaded.
-    heads: OnceLock<KeyHeads>,
+    /// The columns of a data block that was checked, and samples of its keys, beside the pointer: a search need not wait for the block. Otherwise empty.
+    columns: Columns,
+    pub(crate) samples: KeySamples,
 }
 
 impl Evict for OwnBlock {}
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
-        Self { bytes, heads: OnceLock::new() }
+        Self { bytes, columns: Columns::default(), samples: KeySamples::default() }
     }
 
-    /// Computes the heads of the block's keys, unless that was done. The cost equals that of some searches without heads: it is worthwhile for a
-    /// block that will be searched and was used before. Most blocks of a large database are not used again soon, and scans do not search blocks.
-    #[inline]
-    pub(crate) fn make_heads(&self) {
-        self.heads.get_or_init(|| KeyHeads::of(contents_of(&self.bytes)));
-    }
-
-    /// Reads the cache lines of the reference count and of the block's end, which has its restarts. Both are cache misses, and no load can be
+    /// Reads the cache lines of the reference count and of the block's end, which has its footer. Both are cache misses, and no load can be
     /// executed before an earlier atomic increment, so both are read before the increment, in parallel. Safe code has no other prefetch.
     #[inline]
     pub(crate) fn prefetch(&self) {
         black_box((self.bytes.first().copied(), self.bytes.last().copied()));
     }
 
-    /// The block without its heads, which only searches need.
     #[inline]
-    pub(crate) fn without_heads(&self) -> Self {
-        Self::new(Arc::clone(&self.bytes))
+    pub(crate) fn contents(&self) -> &[u8] {
+        contents_of(&self.bytes)
     }
 
-    /// The contents, and the heads of their keys if these were computed.
+    /// The columns of a data block.
     #[inline]
-    pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
-        (contents_of(&self.bytes), self.heads.get().unwrap_or(KeyHeads::NONE))
+    pub(crate) fn columns(&self) -> Decoded<Columns> {
+        if self.columns.len() > 0 { Ok(self.columns) } else { Columns::of(self.contents()) }
     }
 
     pub(crate) fn memory_len(&self) -> usize {
@@ -116,20 +109,20 @@ impl Block {
         }
     }
 
+    /// The columns of a data block.
+    #[inline]
+    pub(crate) fn columns(&self) -> Decoded<Columns> {
+        match self {
+            Self::Own(block) => block.columns(),
+            Self::Mapped { .. } => Columns::of(self.contents()),
+        }
+    }
+
     #[inline]
     pub(crate) fn contents(&self) -> &[u8] {
         match self {
             Self::Own(block) => contents_of(&block.bytes),
             Self::Mapped { file, place } => contents_of(file.get(place.clone()).unwrap_or_default()),
-        }
-    }
-
-    /// The contents, and the heads of their keys if these were computed.
-    #[inline]
-    pub(crate) fn parts(&self) -> (&[u8], &KeyHeads) {
-        match self {
-            Self::Own(block) => block.parts(),
-            Self::Mapped { .. } => (self.contents(), KeyHeads::NONE),
         }
     }
 }
@@ -224,6 +217,18 @@ impl BlockLocation<'_> {
         let read = file.read_exact_at(Arc::make_mut(&mut bytes), self.handle.offset);
         read.map_err(Error::io("read", self.path))?;
         Ok(self.decompressed(&bytes)?.unwrap_or_else(|| OwnBlock::new(bytes)))
+    }
+
+    /// Checks that `block` is a data block, and keeps its columns.
+    pub(crate) fn data(&self, mut block: Block) -> Result<Block> {
+        let contents = block.contents();
+        let checked = Columns::of(contents).and_then(|columns| columns.check(contents).map(|()| columns));
+        let found = checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))?;
+        let found_samples = KeySamples::of(&found, contents);
+        if let Block::Own(OwnBlock { columns, samples, .. }) = &mut block {
+            (*columns, *samples) = (found, found_samples);
+        }
+        Ok(block)
     }
 
     /// Verifies the block's bytes, including the trailer, and decompresses or copies them.

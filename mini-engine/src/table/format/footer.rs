@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::fs::number_in;
 
 const MAGIC: &[u8; 8] = b"mini-sst";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 pub(crate) const FOOTER_LEN: usize = 80;
 /// The number of bytes of the footer that its checksum covers.
 const SUMMED_LEN: usize = 64;

@@ -1,7 +1,7 @@
 //! [`TableCache`]: the open files of tables, up to a maximum number of file handles.
 //!
-//! A table opens its file when a read needs it. If too many files are open then, the [`Clock`] closes another one. A read of an open file loads its
-//! slot and stores at most one mark. The limit may be exceeded for moments: a thread that reads a block keeps its file open a little longer.
+//! A table opens its file when a read needs it. If too many files are open then, the [`Clock`] closes another one. A read of an open file locks its
+//! slot for a moment and stores at most one mark. The limit may be exceeded for moments: a thread that reads a block keeps its file open a little longer.
 //!
 //! Obsolete files: a reader may have pinned an earlier view and may have to open the table's file again. So a file is removed only when the last view
 //! with its table is dropped. Readers do not wait for the removal: they record the file here, and a thread of the engine removes it
@@ -11,12 +11,13 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use crate::cache;
-use crate::cache::clock::{CacheSlot, Cached, Clock, Hit};
+use crate::cache::clock::{CacheSlot, Cached, Clock};
 use crate::error::is_want_of_handles;
 use crate::fs::{self, File, FileSystem};
-use crate::lock::{lock, wait};
+use crate::lock::{lock, wait, wait_timeout};
 use crate::metrics::Counters;
 use crate::options::TableReads;
 use crate::table::block::OwnBlock;
@@ -28,15 +29,19 @@ use crate::types::MappedBytes;
 pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
 /// A partition in memory, with slots for its data blocks.
 pub(crate) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
-/// A partition that was found in the cache.
-pub(crate) type FoundPartition<'a> = cache::FoundPartition<'a, Partition, OwnBlock>;
+/// A partition in the cache, as a pinned reader finds it.
+pub(crate) type Group = cache::Group<Partition, OwnBlock>;
 /// The slots of a table's partitions.
 pub(crate) type Partitions = cache::Partitions<Partition, OwnBlock>;
 
 /// The slot for a table's file, which is filled while the file is open.
-pub(crate) type FileSlot = Arc<[CacheSlot<Arc<dyn File>>]>;
+pub(crate) type FileSlot = Arc<[FilePlace]>;
+type FilePlace = Mutex<Option<OpenFile>>;
 /// An open file, for a read.
-pub(crate) type OpenFile = Hit<Arc<dyn File>>;
+pub(crate) type OpenFile = Arc<Cached<Arc<dyn File>>>;
+
+/// The time after which a retired view that was in use is looked at again.
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(1);
 
 /// The state that all tables of one database share.
 pub(crate) struct TableCache {
@@ -45,7 +50,7 @@ pub(crate) struct TableCache {
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
     reads: TableReads,
-    open: Mutex<Clock<Arc<dyn File>>>,
+    open: Mutex<Clock<FilePlace>>,
     obsolete: Mutex<Obsolete>,
     obsolete_added: Condvar,
     /// Held while files are removed, so that a second caller waits until the removal is done.
@@ -55,6 +60,8 @@ pub(crate) struct TableCache {
 #[derive(Default)]
 struct Obsolete {
     numbers: Vec<u64>,
+    /// Whether a view was retired, which may make tables obsolete.
+    has_views: bool,
     /// Whether the thread that removes files must end.
     is_ending: bool,
 }
@@ -129,7 +136,8 @@ impl TableCache {
     /// compaction that has made the table obsolete.
     pub(crate) fn close(&self, slot: &FileSlot) {
         if let Some(_file) = slot.first().and_then(CacheSlot::get) {
-            lock(&self.open).forget(slot);
+            let mut closed = Vec::new();
+            lock(&self.open).forget(slot, &mut closed);
         }
     }
 
@@ -152,14 +160,26 @@ impl TableCache {
         }
     }
 
-    /// Removes files as they become obsolete, on a thread of its own, until [`TableCache::end_removing`] is called.
-    pub(crate) fn keep_removing(&self) {
+    /// Records that a view was retired.
+    pub(crate) fn note_retired_view(&self) {
+        lock(&self.obsolete).has_views = true;
+        self.obsolete_added.notify_all();
+    }
+
+    /// Calls `remove` when views or tables may have become obsolete, on a thread of its own, until [`TableCache::end_removing`] is called. `remove`
+    /// returns the number of retired views that are in use; if there are any, it is called again soon.
+    pub(crate) fn keep_removing(&self, remove: impl Fn() -> usize) {
         let mut obsolete = lock(&self.obsolete);
         loop {
-            if !obsolete.numbers.is_empty() {
+            if obsolete.has_views || !obsolete.numbers.is_empty() {
+                obsolete.has_views = false;
                 drop(obsolete);
-                self.remove_obsolete();
+                let in_use = remove();
                 obsolete = lock(&self.obsolete);
+                if in_use > 0 {
+                    obsolete.has_views = true;
+                    obsolete = wait_timeout(&self.obsolete_added, obsolete, BETWEEN_REMOVALS);
+                }
             } else if obsolete.is_ending {
                 return;
             } else {

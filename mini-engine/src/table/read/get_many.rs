@@ -5,11 +5,12 @@
 
 use std::ops::ControlFlow;
 
+use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::table::block::Block;
 use crate::table::format::Handle;
 use crate::table::index::Partition;
-use crate::table::read::{BytesAhead, CachedPartition, Root, Table, WINDOW};
+use crate::table::read::{BytesAhead, Group, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
 impl Table {
@@ -30,7 +31,9 @@ impl Table {
         let (mut from, mut passing) = (0, Vec::new());
         while let Some(&first) = keys.get(from) {
             let at = root.index.find(first, seqno);
-            let (Some(partition), Some((fence, upto))) = (self.find_partition(root, at)?, root.index.fence(at)) else {
+            let (Some(partition), Some((fence, upto))) =
+                (self.partition(root, at, CacheUse::Fill)?, root.index.fence(at))
+            else {
                 break;
             };
             let reaches = |key: &&&[u8]| entry_order((key, seqno), (&fence, upto)).is_le();
@@ -45,7 +48,7 @@ impl Table {
                 hashes => {
                     passing.clear();
                     self.pass_filter(&partition, from, hashes, &mut passing);
-                    self.get_passing((root, &*partition), keys, &passing, seqno, &mut found)?
+                    self.get_passing((root, partition.group()), keys, &passing, seqno, &mut found)?
                 }
             };
             if asked.is_break() {
@@ -67,7 +70,7 @@ impl Table {
     /// Searches for the keys at these positions, all of which belong to the partition.
     fn get_passing(
         &self,
-        (root, partition): (&Root, &CachedPartition),
+        (root, partition): (&Root, &Group),
         keys: &[&[u8]],
         passing: &[usize],
         seqno: SeqNo,
@@ -87,7 +90,7 @@ impl Table {
             rest = later;
             for &(at, _) in now {
                 let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { continue };
-                let place = self.look_up(handle, block.parts(), key, seqno)?;
+                let place = self.look_up(handle, &block, key, seqno)?;
                 match place.and_then(|place| place.with_value(|value| block.slice(value))) {
                     Some((kind, _, value)) => asked = found(at, kind, value),
                     None => useless += 1,
@@ -108,25 +111,20 @@ impl Table {
 pub(crate) struct WantedBlocks<'a> {
     table: &'a Table,
     root: &'a Root,
-    partition: &'a CachedPartition,
+    partition: &'a Group,
     wanted: &'a [(usize, Handle)],
     ahead: BytesAhead,
 }
 
 impl<'a> WantedBlocks<'a> {
-    pub(crate) fn new(
-        table: &'a Table,
-        root: &'a Root,
-        partition: &'a CachedPartition,
-        wanted: &'a [(usize, Handle)],
-    ) -> Self {
+    pub(crate) fn new(table: &'a Table, root: &'a Root, partition: &'a Group, wanted: &'a [(usize, Handle)]) -> Self {
         Self { table, root, partition, wanted, ahead: BytesAhead::default() }
     }
 
     /// The `nth` of the wanted blocks.
     pub(crate) fn block(&mut self, nth: usize) -> Result<Option<Block>> {
         let Some(&(at, handle)) = self.wanted.get(nth) else { return Ok(None) };
-        if let Some(block) = self.table.block_to_search(self.root, self.partition, (at, handle))? {
+        if let Some(block) = self.table.block_in_memory(self.root, self.partition, (at, handle))? {
             return Ok(Some(block));
         }
         if self.ahead.get(handle).is_none() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cache::CacheUse;
 use crate::error::Result;
 use crate::iter::{Batch, EntryIter, Stepped, Wanted, show_entry_of};
-use crate::table::block::{Cursor, Decoded};
+use crate::table::block::Cursor;
 use crate::table::format::Handle;
 use crate::table::index::{FencePlace, Partition};
 use crate::table::read::{CachedPartition, ReadAhead, Root, Table};
@@ -77,10 +77,13 @@ impl TableIter {
         &mut self,
         at: usize,
         choose: impl FnOnce(&Partition) -> usize,
-        place: impl FnOnce(&mut Cursor) -> Decoded,
+        place: impl FnOnce(&mut Cursor),
     ) -> Result<()> {
         match self.load(at, choose) {
-            Ok(true) => self.move_by(place).map(drop),
+            Ok(true) => {
+                self.move_by(place);
+                Ok(())
+            }
             other => {
                 self.cursor = None;
                 other.map(drop)
@@ -108,17 +111,12 @@ impl TableIter {
         Ok(true)
     }
 
-    /// Moves within the block with `step`. Returns whether the iterator is still valid; after an error it is not.
+    /// Moves within the block with `step`. Returns whether the iterator is still valid.
     #[inline]
-    fn move_by(&mut self, step: impl FnOnce(&mut Cursor) -> Decoded) -> Result<bool> {
-        let Some(cursor) = &mut self.cursor else { return Ok(false) };
-        match step(cursor) {
-            Ok(()) => Ok(cursor.valid()),
-            Err(malformed) => {
-                self.cursor = None;
-                Err(self.table.malformed(self.handle, malformed))
-            }
-        }
+    fn move_by(&mut self, step: impl FnOnce(&mut Cursor)) -> bool {
+        let Some(cursor) = &mut self.cursor else { return false };
+        step(cursor);
+        cursor.valid()
     }
 
     /// After the last entry of a block comes the first one of the next block. Every block has entries, so one step is enough.
@@ -257,11 +255,11 @@ impl EntryIter for TableIter {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        if !self.valid() || self.move_by(Cursor::next)? { Ok(()) } else { self.enter_next_block() }
+        if !self.valid() || self.move_by(Cursor::next) { Ok(()) } else { self.enter_next_block() }
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.valid() && !self.move_by(Cursor::prev)? {
+        if self.valid() && !self.move_by(Cursor::prev) {
             self.enter_block_before()?;
         }
         self.stop_below_bound();

@@ -10,7 +10,7 @@ pub(super) mod run;
 pub(super) mod run_table;
 pub(super) mod verify;
 
-pub(super) use cache::{CachedPartition, FileSlot, FoundPartition, OpenFile, Partitions, TableCache};
+pub(super) use cache::{CachedPartition, FileSlot, Group, OpenFile, Partitions, TableCache};
 pub(super) use iter::TableIter;
 pub(super) use readahead::{BytesAhead, ReadAhead, WINDOW};
 pub(super) use reader::Table;

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::iter::Direction;
 use crate::table::block::Block;
 use crate::table::format::Handle;
-use crate::table::read::{CachedPartition, Root, Table};
+use crate::table::read::{Group, Root, Table};
 
 /// The number of adjacent blocks that are entered one by one before several are read at once.
 const BLOCKS_BEFORE: u32 = 2;
@@ -85,18 +85,13 @@ impl ReadAhead {
         &mut self,
         table: &Table,
         root: &Root,
-        (partition, at, handle): (&CachedPartition, usize, Handle),
+        (partition, at, handle): (&Group, usize, Handle),
     ) -> Result<Block> {
         self.follow(handle);
-        if self.cache == CacheUse::Fill {
-            // A scan that moves on to an adjacent block does not search the block, so no heads are needed.
-            let found = match self.streak {
-                0 => table.block_to_search(root, partition, (at, handle))?,
-                _ => table.block_in_memory(root, partition, (at, handle))?,
-            };
-            if let Some(block) = found {
-                return Ok(block);
-            }
+        if self.cache == CacheUse::Fill
+            && let Some(block) = table.block_in_memory(root, partition, (at, handle))?
+        {
+            return Ok(block);
         }
         if self.bytes.get(handle).is_none() && self.streak >= BLOCKS_BEFORE {
             self.read_span(table, root, handle);

@@ -10,17 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cache::CacheUse;
-use crate::cache::clock::{CacheSlot, Hit};
+use crate::cache::clock::{CacheSlot, Cached};
 use crate::codec::Malformed;
+use crate::columns::KeySamples;
+use crate::epoch::{Loaded, Pin, pin};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::{Block, BlockLocation, Cursor, Found, KeyHeads, OwnBlock, contents_of, is_raw, lookup};
+use crate::table::block::{Block, BlockLocation, Found, OwnBlock, is_raw, lookup};
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
-use crate::table::read::{CachedPartition, FileSlot, FoundPartition, OpenFile, Root, TableCache};
+use crate::table::read::{CachedPartition, FileSlot, Group, OpenFile, Root, TableCache};
 use crate::types::{Kind, MAX_SEQNO, MappedBytes, SeqNo, Slice};
+
+/// The kind, the number and the value of an entry.
+pub(crate) type TableEntry = (Kind, SeqNo, Slice);
 
 /// A table of a version. Its file is opened on demand, and is not removed as long as this value exists: the file of an obsolete table is removed when
 /// the last view that contains the table drops it.
@@ -59,7 +64,7 @@ impl Table {
     }
 
     fn at(tables: &Arc<TableCache>, meta: TableMeta, path: PathBuf) -> Self {
-        let (path, root, slot) = (path.into_boxed_path(), OnceLock::new(), CacheSlot::several(1));
+        let (path, root, slot) = (path.into_boxed_path(), OnceLock::new(), Mutex::several(1));
         let is_obsolete = AtomicBool::new(false);
         Self { meta, path, root, slot, opening: Mutex::default(), is_obsolete, tables: Arc::clone(tables) }
     }
@@ -89,7 +94,7 @@ impl Table {
             return Ok(root);
         }
         let file = match self.slot[0].get() {
-            Some(file) => Arc::clone(&file),
+            Some(file) => Arc::clone(&**file),
             None => self.open_file()?,
         };
         let (root, found) = self.read_root_of(&file)?;
@@ -160,56 +165,85 @@ impl Table {
         self.is_obsolete.store(true, Ordering::Relaxed);
     }
 
-    /// The newest version of `key` with a number <= `seqno`; `hash` must be the [`key_hash`](crate::codec::key_hash) of `key`. The value shares its
-    /// block. At most two blocks are read: a partition and a data block.
+    /// The newest version of `key` with a number <= `seqno`; `hash` must be the [`key_hash`](crate::codec::key_hash) of `key`. A longer value shares
+    /// its block. At most two blocks are read: a partition and a data block.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] if a block that can contain the key cannot be read.
-    pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<TableEntry>> {
         let root = self.root()?;
-        let Some(partition) = self.find_partition(root, root.index.find(key, seqno))? else { return Ok(None) };
+        let Some(partition) = self.partition(root, root.index.find(key, seqno), CacheUse::Fill)? else {
+            return Ok(None);
+        };
         self.get_within(root, &partition, key, hash, seqno)
     }
 
-    /// Like `get`, for a key that belongs to `partition`.
+    /// Like `get`, for a pinned reader, which reads no file (Z1); `None` if a block is not in memory.
     #[inline(always)]
-    pub(crate) fn get_within(
+    pub(crate) fn get_pinned(
         &self,
-        root: &Root,
-        partition: &CachedPartition,
+        pin: &Pin,
         key: &[u8],
         hash: u64,
         seqno: SeqNo,
-    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    ) -> Option<Result<Option<TableEntry>>> {
+        let root = self.root.get()?;
+        let partition = self.tables.blocks.get_partition(pin, &root.partitions, root.index.find(key, seqno))?.get();
+        self.get_unless_filtered(partition, hash, || {
+            let at = partition.index.find(key, seqno);
+            match root.map.is_some() {
+                true => self.get_from_mapped(root, partition, at, key, seqno),
+                false => Some(self.get_from(partition, (at, self.tables.blocks.get(pin, partition, at)?), key, seqno)),
+            }
+        })
+    }
+
+    /// Like `get`, for a key that belongs to `partition`.
+    pub(crate) fn get_within(
+        &self,
+        root: &Root,
+        partition: &Group,
+        key: &[u8],
+        hash: u64,
+        seqno: SeqNo,
+    ) -> Result<Option<TableEntry>> {
+        let found = self.get_unless_filtered(partition, hash, || {
+            let at = partition.index.find(key, seqno);
+            let handle = partition.index.handle(at)?;
+            Some(self.get_from_block(root, partition, (at, handle), key, seqno))
+        });
+        found.unwrap_or(Ok(None))
+    }
+
+    #[inline(always)]
+    fn get_unless_filtered(
+        &self,
+        partition: &Group,
+        hash: u64,
+        get: impl FnOnce() -> Option<Result<Option<TableEntry>>>,
+    ) -> Option<Result<Option<TableEntry>>> {
         let filter = partition.filter();
         if let Some(filter) = filter
             && !filter.may_contain(hash)
         {
             self.tables.counters.filter_negatives.add(1);
-            return Ok(None);
+            return Some(Ok(None));
         }
-        let found = self.get_from(root, partition, partition.index.find(key, seqno), key, seqno);
+        let found = get()?;
+        self.tables.counters.get_blocks.add(1);
         if matches!(found, Ok(None)) && filter.is_some() {
             self.tables.counters.filter_false_positives.add(1);
         }
-        found
+        Some(found)
     }
 
-    /// Partition `at` of the table, which is checked when it is read; `None` after the last.
+    /// Partition `at` of the table, found in the cache or read, and checked when it is read; `None` after the last.
     pub(crate) fn partition(&self, root: &Root, at: usize, cache: CacheUse) -> Result<Option<CachedPartition>> {
-        match cache {
-            CacheUse::Fill => Ok(self.find_partition(root, at)?.map(|found| found.to_owned())),
-            CacheUse::Bypass => self.read_partition(root, at, cache),
-        }
-    }
-
-    /// Partition `at` of the table, found in the cache or read into it; `None` after the last.
-    #[inline(always)]
-    pub(crate) fn find_partition<'a>(&self, root: &'a Root, at: usize) -> Result<Option<FoundPartition<'a>>> {
-        match self.tables.blocks.get_partition(&root.partitions, at) {
-            Some(partition) => Ok(Some(partition)),
-            None => Ok(self.read_partition(root, at, CacheUse::Fill)?.map(FoundPartition::Cached)),
-        }
+        let found = match cache {
+            CacheUse::Fill => self.tables.blocks.hold_partition(&root.partitions, at),
+            CacheUse::Bypass => None,
+        };
+        found.map_or_else(|| self.read_partition(root, at, cache), |found| Ok(Some(found)))
     }
 
     #[cold]
@@ -217,9 +251,12 @@ impl Table {
         let Some(handle) = root.index.handle(at) else { return Ok(None) };
         let malformed = |error| self.malformed(handle, error);
         self.tables.counters.partition_reads.add(1);
+        if cache == CacheUse::Fill {
+            self.tables.counters.partition_misses.add(1);
+        }
         let block = match root.map.as_ref().filter(|_| cache == CacheUse::Fill) {
             Some(map) => self.location(handle).read_mapped(map)?,
-            None => Block::Own(self.location(handle).read(&**self.file()?)?),
+            None => Block::Own(self.location(handle).read(&***self.file()?)?),
         };
         let partition = Partition::decode(block, root.data_end, root.index.fence(at)).map_err(malformed)?;
         if cache == CacheUse::Bypass {
@@ -257,95 +294,70 @@ impl Table {
         &self.path
     }
 
-    /// A cursor over `block`, the data block at `handle`.
-    pub(crate) fn cursor(&self, handle: Handle, block: Block) -> Result<Cursor> {
-        Cursor::new(block).map_err(|malformed| self.malformed(handle, malformed))
-    }
-
     /// The corruption error for undecodable contents of the block at `handle`.
     pub(crate) fn malformed(&self, handle: Handle, malformed: Malformed) -> Error {
         malformed.in_file(&self.path, handle.offset)
     }
 
-    /// The newest version of `key` in data block `at` of `partition`; `None` if `at` is after the last block. If the version is not in this block, it
-    /// is not in the next one either: otherwise the fence would be different.
+    /// The newest version of `key` in data block `at` of `partition`. If the version is not in this block, it is not in the next one either: otherwise
+    /// the fence would be different.
     #[inline(always)]
     fn get_from(
         &self,
-        root: &Root,
-        partition: &CachedPartition,
-        at: usize,
+        partition: &Group,
+        (at, block): (usize, Loaded<'_, Cached<OwnBlock>>),
         key: &[u8],
         seqno: SeqNo,
-    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        self.tables.counters.get_blocks.add(1);
-        if root.map.is_some()
-            && let Some(found) = self.get_from_mapped(root, partition, at, key, seqno)?
-        {
-            return Ok(found);
-        }
-        let Some(block) = self.tables.blocks.get(partition, at) else {
-            return self.get_from_file(partition, at, key, seqno);
-        };
-        if block.was_used() {
-            block.make_heads();
-        }
-        match lookup(block.parts(), key, seqno) {
-            Ok(Some(Found { kind, seqno, value })) => {
-                Ok(Slice::view(&block.bytes, value).map(|value| (kind, seqno, value)))
-            }
-            Ok(None) => Ok(None),
-            Err(malformed) => Err(self.malformed(partition.index.handle(at).unwrap_or_default(), malformed)),
-        }
+    ) -> Result<Option<TableEntry>> {
+        let malformed = |malformed| self.malformed(partition.index.handle(at).unwrap_or_default(), malformed);
+        let columns = block.columns().map_err(malformed)?;
+        let found = lookup((&columns, &block.samples), block.contents(), key, seqno);
+        Ok(found.and_then(|Found { kind, seqno, value }| {
+            let copied = block.bytes.get(value.clone()).and_then(Slice::copied);
+            let value = copied.or_else(|| Slice::view(&block.bytes, value))?;
+            Some((kind, seqno, value))
+        }))
     }
 
-    /// Like `get_from`, but from the mapped file; `None` if the file is not mapped, or the block is compressed.
+    /// Like `get_from`, but from the mapped file, if the block was read there before.
     #[inline(never)]
     fn get_from_mapped(
         &self,
         root: &Root,
-        partition: &CachedPartition,
+        partition: &Group,
         at: usize,
         key: &[u8],
         seqno: SeqNo,
-    ) -> Result<Option<Option<(Kind, SeqNo, Slice)>>> {
-        let Some(handle) = partition.index.handle(at) else { return Ok(None) };
-        let Some((file, place)) = self.mapped(root, partition, (at, handle))? else { return Ok(None) };
-        let contents = contents_of(file.get(place.clone()).unwrap_or_default());
-        let found = self.look_up(handle, (contents, KeyHeads::NONE), key, seqno)?;
-        let view = |value: Range<usize>| Slice::mapped(file, place.start + value.start..place.start + value.end);
-        Ok(Some(found.and_then(|found| found.with_value(view))))
+    ) -> Option<Result<Option<TableEntry>>> {
+        let handle = partition.index.handle(at).filter(|_| partition.is_checked(at))?;
+        Some(self.get_from_block(root, partition, (at, handle), key, seqno))
     }
 
-    /// Like `get_from`, for a block that is not in the cache: reads it and puts it there.
+    /// Like `get_from`, for a block that may have to be read.
     #[cold]
-    fn get_from_file(
+    fn get_from_block(
         &self,
-        partition: &CachedPartition,
-        at: usize,
+        root: &Root,
+        partition: &Group,
+        (at, handle): (usize, Handle),
         key: &[u8],
         seqno: SeqNo,
-    ) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let Some(handle) = partition.index.handle(at) else { return Ok(None) };
-        self.tables.counters.block_reads.add(1);
-        let file = self.file()?;
-        file.mark();
-        let block = self.location(handle).read(&**file)?;
-        let (id, len) = ((self.number(), handle.offset), block.memory_len());
-        let block = self.tables.blocks.insert((partition, at), id, block, len);
-        let found = self.look_up(handle, block.parts(), key, seqno)?;
-        Ok(found.and_then(|found| found.with_value(|value| Slice::view(&block.bytes, value))))
+    ) -> Result<Option<TableEntry>> {
+        let block = match self.block_in_memory(root, partition, (at, handle))? {
+            Some(block) => block,
+            None => {
+                self.note_use();
+                self.keep(partition, (at, handle), self.read_block(handle)?)
+            }
+        };
+        let found = self.look_up(handle, &block, key, seqno)?;
+        Ok(found.and_then(|found| found.with_value(|value| block.slice(value))))
     }
 
     /// The newest version of `key` in the data block at `handle`.
-    pub(crate) fn look_up(
-        &self,
-        handle: Handle,
-        contents: (&[u8], &KeyHeads),
-        key: &[u8],
-        seqno: SeqNo,
-    ) -> Result<Option<Found>> {
-        lookup(contents, key, seqno).map_err(|malformed| self.malformed(handle, malformed))
+    pub(crate) fn look_up(&self, handle: Handle, block: &Block, key: &[u8], seqno: SeqNo) -> Result<Option<Found>> {
+        let columns = block.columns().map_err(|malformed| self.malformed(handle, malformed))?;
+        Ok(lookup((&columns, &KeySamples::default()), block.contents(), key, seqno))
     }
 
     /// The range in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
@@ -366,7 +378,7 @@ impl Table {
             return Ok(None);
         }
         self.tables.counters.block_reads.add(1);
-        let block = self.location(handle).read_mapped(file)?;
+        let block = self.location(handle).data(self.location(handle).read_mapped(file)?)?;
         let Block::Mapped { place, .. } = block else { return Ok(None) };
         partition.set_checked(at);
         Ok(Some((file, place)))
@@ -376,51 +388,28 @@ impl Table {
     pub(crate) fn block_in_memory(
         &self,
         root: &Root,
-        partition: &CachedPartition,
+        partition: &Group,
         place: (usize, Handle),
-    ) -> Result<Option<Block>> {
-        self.block_of(root, partition, place, |block| block.without_heads())
-    }
-
-    /// Like `block_in_memory`, for a search: with key heads, if the block was used before.
-    pub(crate) fn block_to_search(
-        &self,
-        root: &Root,
-        partition: &CachedPartition,
-        place: (usize, Handle),
-    ) -> Result<Option<Block>> {
-        self.block_of(root, partition, place, |block| {
-            if block.was_used() {
-                block.make_heads();
-            }
-            OwnBlock::clone(block)
-        })
-    }
-
-    fn block_of(
-        &self,
-        root: &Root,
-        partition: &CachedPartition,
-        place: (usize, Handle),
-        share: impl FnOnce(&Hit<OwnBlock>) -> OwnBlock,
     ) -> Result<Option<Block>> {
         if let Some((file, place)) = self.mapped(root, partition, place)? {
             return Ok(Some(Block::Mapped { file: Arc::clone(file), place }));
         }
-        let cached = self.tables.blocks.get(partition, place.0);
-        Ok(cached.map(|block| {
-            block.prefetch();
-            Block::Own(share(&block))
-        }))
+        let pin = pin();
+        let Some(block) = self.tables.blocks.get(&pin, partition, place.0) else {
+            self.tables.counters.cache_misses.add(1);
+            return Ok(None);
+        };
+        block.prefetch();
+        Ok(Some(Block::Own(OwnBlock::clone(&block))))
     }
 
     /// Whether data block `at` of `partition` is in the cache.
-    pub(crate) fn is_cached(&self, partition: &CachedPartition, at: usize) -> bool {
+    pub(crate) fn is_cached(&self, partition: &Group, at: usize) -> bool {
         self.tables.blocks.has(partition, at)
     }
 
     /// Puts the data block of `partition` with this index and handle into the cache, and returns it.
-    pub(crate) fn keep(&self, partition: &CachedPartition, (at, handle): (usize, Handle), block: Block) -> Block {
+    pub(crate) fn keep(&self, partition: &Group, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
         let (id, len) = ((self.number(), handle.offset), block.memory_len());
         self.tables.blocks.insert((partition, at), id, block.clone(), len);
@@ -430,13 +419,14 @@ impl Table {
     /// Reads the data block at `handle` from the file.
     pub(crate) fn read_block(&self, handle: Handle) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).read(&**self.file()?).map(Block::Own)
+        let block = self.location(handle).read(&***self.file()?).map(Block::Own)?;
+        self.location(handle).data(block)
     }
 
     /// Decodes the data block at `handle`, whose bytes were read from the file.
     pub(crate) fn decode_block(&self, handle: Handle, bytes: &[u8]) -> Result<Block> {
         self.tables.counters.block_reads.add(1);
-        self.location(handle).decode(bytes)
+        self.location(handle).data(self.location(handle).decode(bytes)?)
     }
 
     /// Fills `buf` from `offset` of the file.
@@ -454,7 +444,7 @@ impl Drop for Table {
         let is_obsolete = *self.is_obsolete.get_mut();
         // Frees room in the cache: no reader needs the partitions again.
         if let Some(root) = self.root.get() {
-            self.tables.blocks.release(&root.partitions, root.memory_len() as u64);
+            self.tables.blocks.remove_root(root.memory_len() as u64);
             if is_obsolete {
                 self.tables.blocks.remove_partitions(&root.partitions);
             }

@@ -7,6 +7,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::cache::clock::CacheSlot;
+use crate::epoch::Slot;
 use crate::error::Result;
 use crate::fs::File;
 use crate::table::format::{Properties, TableMeta};
@@ -41,13 +43,13 @@ impl Root {
         let index = end.index(&footer)?;
         let range_tombstones = end.range_tombstones(&footer)?;
         let meta = properties.meta(number, end.size(), &range_tombstones);
-        let (partitions, data_end) = (Partitions::new(index.len()), footer.partitions.offset);
+        let (partitions, data_end) = (Slot::several(index.len()), footer.partitions.offset);
         Ok((Self { index, map: None, partitions, data_end, properties, range_tombstones }, meta))
     }
 
     pub(crate) fn memory_len(&self) -> usize {
         let Properties { smallest, largest, .. } = &self.properties;
-        let index = self.index.memory_len() + self.partitions.memory_len();
+        let index = self.index.memory_len() + size_of_val(&*self.partitions);
         let ranges = self.range_tombstones.memory_len();
         size_of::<Self>() + index + smallest.len() + largest.len() + ranges
     }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::codec::head;
+use crate::epoch::Pin;
 use crate::error::{Error, Result};
 use crate::table::format::TableMeta;
+use crate::table::read::reader::TableEntry;
 use crate::table::read::{Table, TableIter, TableReport};
 use crate::types::{Kind, RangeTombstones, SeqNo, Slice, Span, place_after};
 
@@ -78,23 +80,35 @@ impl RunTable {
         Ok(span)
     }
 
+    /// Like `get`, for a pinned reader: see [`Table::get_pinned`].
+    #[inline(always)]
+    pub(crate) fn get_pinned(
+        &self,
+        pin: &Pin,
+        key: &[u8],
+        hash: u64,
+        seqno: SeqNo,
+    ) -> Option<Result<Option<TableEntry>>> {
+        let found = self.table.get_pinned(pin, key, hash, seqno);
+        if self.has_range_tombstones() { found.map(|found| self.uncovered(found?, key, seqno)) } else { found }
+    }
+
     /// The newest version of `key` (not below the bound) with a number <= `seqno`, as in [`Table::get`]. If a range tombstone is newer, the result is
     /// a tombstone with its number.
     #[inline]
-    pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
+    pub(crate) fn get(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<TableEntry>> {
         // Otherwise the table's result is returned without a copy.
         if self.has_range_tombstones() {
-            self.get_with_ranges(key, hash, seqno)
+            self.uncovered(self.table.get(key, hash, seqno)?, key, seqno)
         } else {
             self.table.get(key, hash, seqno)
         }
     }
 
     #[cold]
-    fn get_with_ranges(&self, key: &[u8], hash: u64, seqno: SeqNo) -> Result<Option<(Kind, SeqNo, Slice)>> {
-        let found = self.table.get(key, hash, seqno)?;
+    fn uncovered(&self, found: Option<TableEntry>, key: &[u8], seqno: SeqNo) -> Result<Option<TableEntry>> {
         let covered_at = self.table.root()?.range_tombstones.covering(key, seqno);
-        let is_newer = |found: &(Kind, SeqNo, Slice)| covered_at < Some(found.1);
+        let is_newer = |found: &TableEntry| covered_at < Some(found.1);
         Ok(found.filter(is_newer).or(covered_at.map(|at| (Kind::Tombstone, at, Slice::default()))))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::codec;
 use crate::error::{Error, Result};
-use crate::table::block::Block;
+use crate::table::block::{Block, Cursor};
 use crate::table::format::{Handle, Properties};
 use crate::table::index::{Filter, Partition};
 use crate::table::read::Table;
@@ -129,7 +129,7 @@ impl Verifier<'_> {
         let fence = place.and_then(|(partition, at)| partition.index.fence(at));
         let filter = place.and_then(|(partition, _)| partition.filter());
         let mut is_first = place.is_some_and(|(_, at)| at == 0);
-        let mut cursor = table.cursor(handle, block)?;
+        let mut cursor = Cursor::new(block).map_err(|malformed| table.malformed(handle, malformed))?;
         cursor.check(
             |malformed| table.malformed(handle, malformed),
             |cursor| {

@@ -152,7 +152,7 @@ fn a_newer_format_version_is_told_apart_from_damage() {
     bytes[footer + 64..footer + 72].copy_from_slice(&checksum.to_le_bytes());
     std_fs::write(&path, bytes).expect("written");
     let result = open(dir.path(), 1);
-    assert!(matches!(result, Err(Error::UnsupportedVersion { found: 9, supported: 1, .. })), "{result:?}");
+    assert!(matches!(result, Err(Error::UnsupportedVersion { found: 9, supported: 2, .. })), "{result:?}");
 }
 
 #[test]

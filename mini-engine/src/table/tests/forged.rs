@@ -3,7 +3,7 @@
 use std::fs as std_fs;
 
 use super::*;
-use crate::table::block::cursor::BlockBuilder;
+use crate::columns::BlockBuilder;
 use crate::table::block::frame;
 use crate::table::format::footer::{Footer, Handle};
 use crate::table::format::properties::Properties;
@@ -23,8 +23,8 @@ struct Parts {
     /// The first partition's fence in the root.
     root_fence: (Vec<u8>, SeqNo),
     properties: Properties,
-    /// The first restart of each block.
-    restart: u32,
+    /// Whether the first block is marked as plain whatever it has.
+    is_plain: bool,
     /// The number of bytes between the properties and the footer.
     gap: usize,
 }
@@ -40,7 +40,7 @@ fn sound() -> Parts {
     let hashes = blocks.iter().map(hashes).collect();
     let fences = vec![(blocks[0][1].clone(), Some(b"f".to_vec())), (blocks[1][1].clone(), None)];
     let root_fence = (b"d".to_vec(), 0);
-    Parts { blocks, fences, hashes, shift: [0; 2], root_fence, properties, restart: 0, gap: 0 }
+    Parts { blocks, fences, hashes, shift: [0; 2], root_fence, properties, is_plain: false, gap: 0 }
 }
 
 impl Parts {
@@ -65,8 +65,8 @@ fn write(dir: &Path, parts: &Parts) {
         let mut block = BlockBuilder::default();
         entries.iter().for_each(|entry| block.add(&entry.key, entry.seqno, entry.kind, &entry.value));
         let mut contents = block.finish(<[u8]>::to_vec);
-        let restarts = contents.len() - 8;
-        contents[restarts..restarts + 4].copy_from_slice(&parts.restart.to_le_bytes());
+        let plain = contents.len() - 9;
+        contents[plain] |= if parts.is_plain { 0x80 } else { 0 };
         let handle = put(&contents, 0);
         let (mut fences, (last, next)) = (IndexBuilder::default(), &parts.fences[at]);
         fences.push((&last.key, last.seqno), next.as_deref(), handle.len);
@@ -108,7 +108,12 @@ fn verify_sees_what_single_checksums_cannot() {
             (parts.fences[0].1, parts.root_fence.1) = (Some(b"f".to_vec()), 3);
             parts.hashes = vec![[b"b", b"f"].map(|key| codec::key_hash(key)).to_vec(), vec![codec::key_hash(b"h")]];
         }),
-        ("expected a restart at every 16th entry", |parts| parts.restart = 6),
+        ("expected one version of each key in a plain block", |parts| {
+            parts.blocks[0][1].key = b"b".to_vec();
+            (parts.is_plain, parts.properties.keys, parts.properties.largest) = (true, 3, b"h".to_vec());
+            parts.fence(value("b", 3, ""), b"b");
+            parts.hashes[0].truncate(1);
+        }),
         ("expected the fence that the root has for the partition", |parts| parts.root_fence.0 = b"e".to_vec()),
         ("groups of data blocks without gaps", |parts| parts.shift[0] = 1),
         ("expected a group within the data blocks", |parts| parts.shift[1] = 1),

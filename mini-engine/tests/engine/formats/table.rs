@@ -7,7 +7,7 @@ use crate::formats::bytes::{Bytes, Entry, Read, checksum, need, seed};
 
 const FOOTER_LEN: usize = 80;
 const TRAILER_LEN: usize = 13;
-const RESTART_INTERVAL: usize = 16;
+const BLOCK_FOOTER_LEN: usize = 16;
 const LINE_LEN: usize = 64;
 
 /// The complete contents of a table.
@@ -183,7 +183,7 @@ fn footer(number: u64, file: &[u8]) -> Read<Footer> {
     let (own_number, version, zero, sum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?, bytes.u64()?);
     need(bytes.rest() == b"mini-sst", "another magic")?;
     need(sum == checksum(&file[at..at + 64], seed(&[number, at as u64])), "footer checksum")?;
-    need(version == 1 && own_number == number && zero == 0, "another version or number")?;
+    need(version == 2 && own_number == number && zero == 0, "another version or number")?;
     let meets = |(offset, len): (u64, u64), next: u64| offset.checked_add(len) == Some(next);
     let root_end = root.0.checked_add(root.1).ok_or("a part that has no end")?;
     let meet = meets(partitions, root.0) && root_end <= properties.0 && meets(properties, at as u64);
@@ -221,32 +221,62 @@ fn block(number: u64, file: &[u8], place: Range<usize>) -> Read<(u8, Vec<u8>)> {
 }
 
 fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
-    let count_at = contents.len().checked_sub(4).ok_or("no number of restarts")?;
-    let count = Bytes::new(&contents[count_at..]).u32()?;
-    let (restarts, all_have_values) = ((count & u32::MAX >> 1) as usize, count >> 31 == 1);
-    let entries_end = count_at.checked_sub(4 * restarts).ok_or("more restarts than there is room for")?;
-    let mut offsets = Bytes::new(&contents[entries_end..count_at]);
-    let mut bytes = Bytes::new(&contents[..entries_end]);
+    let footer_at = contents.len().checked_sub(BLOCK_FOOTER_LEN).ok_or("no footer")?;
+    let mut footer = Bytes::new(&contents[footer_at..]);
+    let (count, shift) = (footer.u32()? as usize, footer.u8()?);
+    let (key_len, value_len, tag_form, smallest) = (footer.u8()?, footer.u8()?, footer.u8()?, footer.u64()?);
+    let (tag_len, plain) = (usize::from(tag_form & 0x7f), tag_form >> 7 == 1);
+    need(count > 0 && count <= contents.len(), "no entries, or more than bytes")?;
+    need([4, 31, 255].contains(&shift) && tag_len <= 8, "an unknown form")?;
+    let per_bundle = if shift == 255 { usize::MAX } else { 1usize << shift };
+    let bundles = if shift == 255 { 0 } else { count.div_ceil(per_bundle) };
+    // From the end to the start: the length of each column is known from the number of entries.
+    let mut end = footer_at;
+    let mut column = |len: usize| {
+        end = end.checked_sub(len).ok_or("more columns than bytes")?;
+        Ok::<_, String>(&contents[end..end + len])
+    };
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let mut offsets = |len: u8, parts: usize| -> Read<Vec<usize>> {
+        Ok(match usize::from(len) {
+            0 => {
+                let stride = number(column(4)?) as usize;
+                (0..=parts).map(|part| part * stride).collect()
+            }
+            len @ (2 | 4) => column(len * (parts + 1))?.chunks(len).map(|bytes| number(bytes) as usize).collect(),
+            _ => return Err("offsets of another length".into()),
+        })
+    };
+    let (key_offsets, value_offsets) = (offsets(key_len, count + bundles)?, offsets(value_len, count)?);
+    let tags = column(tag_len * count)?;
+    let (keys_len, values_len) = (key_offsets[count + bundles], value_offsets[count]);
+    let keys = column(keys_len)?;
+    need(end == values_len, "bytes before the keys that are no values")?;
+    let part =
+        |offsets: &[usize], bytes: &'_ [u8], at: usize| bytes.get(offsets[at]..offsets[at + 1]).map(<[u8]>::to_vec);
+    need(key_offsets[0] == 0 && value_offsets[0] == 0, "a column that does not begin at 0")?;
     let mut entries: Vec<Entry> = Vec::new();
-    while !bytes.is_empty() {
-        let offset = entries_end - bytes.len();
-        let (shared, unshared, tag) = (bytes.varint()? as usize, bytes.varint()? as usize, bytes.varint()?);
-        let has_value = tag % 2 == 1 || all_have_values;
-        let value_len = if has_value { bytes.varint()? as usize } else { 0 };
-        if entries.len().is_multiple_of(RESTART_INTERVAL) {
-            need(offsets.u32()? as usize == offset && shared == 0, "no restart at a 16th entry")?;
-        }
-        let before = entries.last().map_or(&[][..], |entry| &entry.key);
-        let prefix = before.get(..shared).ok_or("more shared bytes than the key before has")?;
-        let key = [prefix, bytes.take(unshared)?].concat();
-        let (value, seqno) = (bytes.take(value_len)?, tag / 2);
+    for at in 0..count {
+        let (prefix, rest) = match shift {
+            255 => (Some(Vec::new()), part(&key_offsets, keys, at)),
+            _ => {
+                let bundle = at / per_bundle;
+                (part(&key_offsets, keys, bundle * (per_bundle + 1)), part(&key_offsets, keys, at + bundle + 1))
+            }
+        };
+        let (prefix, rest) = (prefix.ok_or("a prefix outside the keys")?, rest.ok_or("a key outside the keys")?);
+        let value = part(&value_offsets, &contents[..values_len], at).ok_or("a value outside the values")?;
+        let above = if tag_len == 0 { 0 } else { number(&tags[tag_len * at..tag_len * (at + 1)]) };
+        let tag = smallest.checked_add(above).ok_or("a tag past its limit")?;
+        let (key, seqno) = ([prefix, rest].concat(), tag / 2);
+        let repeats = entries.last().is_some_and(|last| last.key == key);
+        need(!plain || tag % 2 == 1 && !repeats, "a plain block with another entry")?;
         entries.push(match tag % 2 {
-            1 => Entry::new(&key, seqno, Some(value))?,
+            1 => Entry::new(&key, seqno, Some(&value))?,
             _ if value.is_empty() => Entry::new(&key, seqno, None)?,
-            _ => Entry::expiring(&key, seqno, value)?,
+            _ => Entry::expiring(&key, seqno, &value)?,
         });
     }
-    need(offsets.is_empty(), "a restart that is no 16th entry")?;
     Ok(entries)
 }
 

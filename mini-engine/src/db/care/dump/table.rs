@@ -128,14 +128,14 @@ impl ShownTable<'_> {
         let text = format_args!("data block {number} at {offset}: {len} bytes{fence}");
         self.show.part(PartKind::Block, bytes.clone(), text)?;
         let mut show = |block| {
-            let mut cursor = Cursor::new(block)?;
-            cursor.seek_to_first()?;
+            let mut cursor = Cursor::checked(block)?;
+            cursor.seek_to_first();
             while cursor.valid() {
                 let entry = Entry::new(cursor.seqno(), cursor.key(), None, (cursor.kind(), cursor.value()));
                 if self.show.entry(offset, entry).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
-                cursor.next()?;
+                cursor.next();
             }
             Ok(ControlFlow::Continue(()))
         };

@@ -121,7 +121,7 @@ impl SalvageIter {
 
     fn enter(&mut self, block: Block, at: Range<u64>) {
         self.at = at;
-        match Cursor::new(block) {
+        match Cursor::checked(block) {
             Ok(cursor) => self.cursor = Some(cursor),
             Err(malformed) => self.lose(self.at.clone(), None, malformed.in_file(self.walk.path(), self.at.start)),
         }
@@ -130,28 +130,27 @@ impl SalvageIter {
     /// Moves to the next entry of the block; false at its end, and at an entry that is out of order: the rest of that block is ignored.
     fn step(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else { return false };
-        let moved = if cursor.valid() { cursor.next() } else { cursor.seek_to_first() };
-        let cause = match moved {
-            Ok(()) if !cursor.valid() => {
-                self.cursor = None;
-                return false;
-            }
-            Ok(()) => {
-                let entry = (cursor.key(), cursor.seqno());
-                let order = self.last.as_ref().map(|(key, seqno)| entry_order((key, *seqno), entry));
-                if order.is_none_or(|order| order.is_lt()) {
-                    self.repeats = self.last.as_ref().is_some_and(|(key, _)| *key == entry.0);
-                    let (key, seqno) = self.last.get_or_insert_default();
-                    key.clear();
-                    key.extend_from_slice(entry.0);
-                    *seqno = entry.1;
-                    self.entries += 1;
-                    return true;
-                }
-                Error::corruption(self.walk.path(), self.at.start, "expected an entry after the one before it")
-            }
-            Err(malformed) => malformed.in_file(self.walk.path(), self.at.start),
-        };
+        if cursor.valid() {
+            cursor.next()
+        } else {
+            cursor.seek_to_first()
+        }
+        if !cursor.valid() {
+            self.cursor = None;
+            return false;
+        }
+        let entry = (cursor.key(), cursor.seqno());
+        let order = self.last.as_ref().map(|(key, seqno)| entry_order((key, *seqno), entry));
+        if order.is_none_or(|order| order.is_lt()) {
+            self.repeats = self.last.as_ref().is_some_and(|(key, _)| *key == entry.0);
+            let (key, seqno) = self.last.get_or_insert_default();
+            key.clear();
+            key.extend_from_slice(entry.0);
+            *seqno = entry.1;
+            self.entries += 1;
+            return true;
+        }
+        let cause = Error::corruption(self.walk.path(), self.at.start, "expected an entry after the one before it");
         self.cursor = None;
         self.lose(self.at.clone(), None, cause);
         false
