@@ -124,7 +124,8 @@ fn insert_all<T: Table>(group: &mut Group<'_>, question: &str, keys: &Keys) {
 
 /// A lookup of one key after the other.
 fn get_each<T: Table>(group: &mut Group<'_>, question: &str, table: &T, keys: &Keys, is_there: bool) {
-    group.throughput(Throughput::Elements(1));
+    // The settings of the group stay from an insert before.
+    group.sample_size(100).throughput(Throughput::Elements(1));
     group.bench_function(of::<T>(question), |bencher| {
         let mut keys = keys.iter().cycle();
         bencher.iter(|| assert_eq!(keys.next().map(|key| table.has(key)), Some(is_there)));

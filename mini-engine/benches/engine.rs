@@ -72,7 +72,11 @@ fn put(group: &mut Group<'_>) {
     for (name, set) in [("random", Random), ("ascending", Sequential)] {
         let ((db, _dir), keys) = (empty(), keys(set, ENTRIES));
         let mut next = keys.iter().cycle();
-        group.bench_function(name, |bencher| bencher.iter(|| db.insert(next.next().unwrap_or(&keys[0]), VALUE)));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                db.insert(next.next().unwrap_or(&keys[0]), VALUE).expect("written");
+            })
+        });
     }
 }
 
@@ -82,7 +86,7 @@ fn batch(group: &mut Group<'_>) {
     let mut next = keys.chunks(BATCH).cycle();
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("100", |bencher| {
-        bencher.iter(|| next.next().map(|keys| write(&db, keys, Durability::Buffered)))
+        bencher.iter(|| next.next().map(|keys| write(&db, keys, Durability::Buffered).expect("written")))
     });
 }
 

@@ -3,11 +3,13 @@
 //! A reader [pins](pin) the present epoch. A value that is taken out of its slot is [`Retired`]: it is freed after every thread that was pinned at that
 //! moment has unpinned. `crossbeam-epoch` finds out when; a pin costs one read-modify-write or fence, on a cache line of the thread's own.
 //!
-//! Z1 A pinned thread reads memory, and takes only locks that are never held for long: it reads no file, sleeps on no condition, and returns to no
-//!    caller of the engine. So what is retired is freed soon, unless the system stops a thread while it is pinned.
+//! Z1 A pinned thread reads memory, and takes only locks that are never held for long: it reads no file, mapped or not, sleeps on no condition, and
+//!    returns to no caller of the engine. The only code of a caller that it may run is the clock of the options, when an entry may have expired.
+//!    So what is retired is freed soon, unless the system stops a thread while it is pinned.
 //! Z2 A slot owns one count of its value. A reader that needs the value for longer than a pin [counts it](Loaded::to_arc).
 //! Z3 Retired values wait in the collector's queue and not in the thread that has retired them, so any thread that works frees them.
-//! Z4 What waits is bounded: blocks count among the bytes of their cache (`cache/mod.rs`), and views are few.
+//! Z4 Blocks that wait count among the bytes of their cache (`cache/mod.rs`). Views that wait are not bounded: a thread that is stopped while pinned
+//!    keeps the view that it reads and all later ones, with their memtables and files, until it continues. `Metrics::retired_views` shows their number.
 //!
 //! Shown by the models of `loom-tests`, which compile this file.
 
@@ -17,7 +19,7 @@ use std::sync::Arc;
 
 use crate::sync::{AtomicPtr, Ordering, epoch, ord};
 
-/// The calls of [`collect`] that free what was retired before, if no thread is pinned: the epoch advances twice.
+/// The calls of [`collect`] that free what was retired before, if no thread is pinned and little else waits: the epoch advances twice.
 pub(crate) const TURNS: usize = 3;
 
 /// Keeps what a thread loads from slots from being freed.

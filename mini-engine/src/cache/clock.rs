@@ -211,7 +211,7 @@ impl<S: CacheSlot> Clock<S> {
         (u128::from(self.capacity) * u128::from(HOT_PERCENT)).div_ceil(100) as u64
     }
 
-    /// Puts a block into slot `at` of `slots`, unless it is too large. Blocks that it displaces go to `out`, to be dropped after the lock is released.
+    /// Puts a block into slot `at` of `slots`, unless it is too large. Blocks that it displaces go to `out`.
     /// Returns the block that is now in the slot, or `cached` itself if it did not fit.
     pub(crate) fn insert(
         &mut self,

@@ -173,7 +173,7 @@ impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
         group.parts().1.get(at).is_some_and(|slot| slot.load(&pin()).is_some())
     }
 
-    /// Partition `at` of a table, if it is in the cache.
+    /// Partition `at` of a table, if it is in the cache; not counted.
     #[inline(always)]
     pub(crate) fn get_partition<'a>(
         &self,
@@ -181,15 +181,21 @@ impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
         partitions: &'a Partitions<P, D>,
         at: usize,
     ) -> Option<Loaded<'a, Cached<Group<P, D>>>> {
-        let hit = partitions.get(at)?.load(pin).filter(|hit| hit.is_resident())?;
-        self.counters.partition_hits.add(1);
-        hit.mark();
-        Some(hit)
+        partitions.get(at)?.load(pin).filter(|hit| hit.is_resident())
     }
 
-    /// Like [`BlockCache::get_partition`], with a count of its own.
+    /// Counts a use of a partition that was found.
+    #[inline]
+    pub(crate) fn count_partition(&self, hit: &Cached<Group<P, D>>) {
+        self.counters.partition_hits.add(1);
+        hit.mark();
+    }
+
+    /// Like [`BlockCache::get_partition`], with a count of its own, and counted as a use.
     pub(crate) fn hold_partition(&self, partitions: &Partitions<P, D>, at: usize) -> Option<CachedPartition<P, D>> {
-        self.get_partition(&pin(), partitions, at).map(|hit| CachedPartition(hit.to_arc()))
+        let held = self.get_partition(&pin(), partitions, at)?.to_arc();
+        self.count_partition(&held);
+        Some(CachedPartition(held))
     }
 
     /// Bytes of memory of the cached blocks at one moment, with those that are evicted and not freed; no bytes move between the two caches meanwhile.
@@ -232,17 +238,18 @@ impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
         (len, blocks): (usize, usize),
     ) -> CachedPartition<P, D> {
         let weight = len as u64 + ENTRY_BYTES + (blocks * size_of::<Slot<Cached<D>>>()) as u64;
+        let mut shares = lock(&self.shares);
+        // Data blocks in the slots of a partition that is not kept could not be found again.
+        if !self.reserve(&mut shares, weight) {
+            return CachedPartition::uncached(partition);
+        }
         let before = partitions.get(at).and_then(CacheSlot::get).and_then(|hit| match &**hit {
             Group::Resident { blocks, .. } => Some(blocks.clone()),
             Group::Evicted { blocks } => blocks.upgrade(),
         });
         let blocks = before.unwrap_or_else(|| Slot::several(blocks));
         let group = Cached::new(Group::Resident { partition, blocks }, weight);
-        let mut shares = lock(&self.shares);
-        match self.reserve(&mut shares, weight) {
-            true => CachedPartition(self.partitions.insert((partitions, at), id, group)),
-            false => CachedPartition(group),
-        }
+        CachedPartition(self.partitions.insert((partitions, at), id, group))
     }
 
     /// Drops the partitions of a table that no longer has readers.
@@ -271,7 +278,7 @@ impl<P: Send + Sync, D: Evict + Send + Sync> BlockCache<P, D> {
             shares.reserved = wanted;
             self.data.set_capacity(self.bytes - wanted);
         }
-        self.data.bytes() <= self.bytes - shares.reserved
+        self.data.is_within()
     }
 }
 
@@ -307,6 +314,8 @@ impl<T: Evict + Send + Sync> Shard<T> {
         if has_room(blocks) {
             return true;
         }
+        // Only what is in the collector's queue can be freed below.
+        self.reclaim(blocks);
         if self.retired() > capacity / RETIRED_PART {
             collect();
             return has_room(blocks);
@@ -343,6 +352,9 @@ impl<T: Evict + Send + Sync> Shard<T> {
 
     /// Passes the evicted blocks to the collector.
     fn reclaim(&self, blocks: &mut ShardBlocks<T>) {
+        if blocks.out.is_empty() {
+            return;
+        }
         let weight = blocks.out.iter().map(|cached| cached.weight()).sum();
         let retired = self.retired.clone();
         reclaim(blocks.out.drain(..), move |blocks| {
@@ -385,6 +397,14 @@ impl<T: Evict + Send + Sync> Shards<T> {
             shard.reclaim(&mut blocks);
         }
         self.0.iter().for_each(|shard| _ = shard.collect_until(|| shard.retired() == 0));
+    }
+
+    /// Whether no shard has more bytes than its capacity, with what is evicted and not freed.
+    fn is_within(&self) -> bool {
+        self.0.iter().all(|shard| {
+            let blocks = lock(&shard.blocks);
+            blocks.clock.bytes() + shard.retired() <= blocks.clock.capacity()
+        })
     }
 
     fn bytes(&self) -> u64 {

@@ -107,6 +107,30 @@ fn a_reader_that_is_stopped_makes_the_cache_neither_exceed_its_bytes_nor_lose_it
 }
 
 #[test]
+fn large_blocks_that_displace_each_other_do_not_stop_the_cache() {
+    // Catches evicted blocks that wait for the collector although they were never passed to it: from then on, every new block would be refused.
+    let _turn = lock(&STOPPED_READERS);
+    let (cache, group) = (cache(1 << 20), group(100));
+    let put = |at: usize| drop(cache.insert((&group, at), (1, at as u64), block(8), 200 << 10));
+    for at in [0, 1, 2, 3] {
+        put(at);
+        (0..3).for_each(|_| assert!(finds(&cache, &group, at)));
+    }
+    for round in 0..20 {
+        for at in [4, 5, 4, 0, 6, 5] {
+            put(at);
+        }
+        let fresh = 10 + round;
+        let is_kept = |_| {
+            put(fresh);
+            thread::yield_now();
+            finds(&cache, &group, fresh)
+        };
+        assert!((0..1000).any(is_kept), "{cache:?}");
+    }
+}
+
+#[test]
 fn partitions_take_up_to_half_of_the_bytes_from_the_data_blocks_and_never_more() {
     // Catches two caches that together exceed the bytes, a share that stays unused, and data blocks that evict partitions.
     let _turn = lock(&STOPPED_READERS);

@@ -125,7 +125,8 @@ impl Sizes {
 impl BlockBuilder {
     /// The number of bytes that the contents would have with another entry, which must come after all earlier ones. O(length of the key).
     pub(crate) fn len_with(&self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> usize {
-        self.sizes_with(key, tag(seqno, kind), value.len()).form().len
+        let value_len = if kind == Kind::Tombstone { 0 } else { value.len() };
+        self.sizes_with(key, tag(seqno, kind), value_len).form().len
     }
 
     fn sizes_with(&self, key: &[u8], tag: u64, value_len: usize) -> Sizes {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Columns;
 
 /// The number of bytes that are copied at once. The bytes beyond a key's end are unspecified.
-pub(crate) const CHUNK: usize = 16;
+const CHUNK: usize = 16;
 /// The initial length of a buffer.
 const LEAST_LEN: usize = 4 * CHUNK;
 
@@ -63,6 +63,9 @@ impl KeyBuffer {
         let bundle = columns.bundle(at);
         if bundle + 1 != self.bundle {
             self.enter_bundle(columns, contents, bundle);
+        }
+        if self.prefix_len == 0 {
+            return;
         }
         let (len, room) = (self.rest.len(), self.bytes.get_mut(self.prefix_len..));
         match (

@@ -106,7 +106,11 @@ impl Columns {
         let entries = u32::from_le_bytes([a, b, c, d]) as usize;
         let (tag_len, is_plain) = (tags & !PLAIN, tags & PLAIN != 0);
         let has_bundles = bundle_shift != WHOLE;
-        if entries == 0 || entries > contents.len() || tag_len > 8 || has_bundles && bundle_shift > ONE_BUNDLE {
+        if entries == 0
+            || entries > contents.len()
+            || tag_len > 8
+            || has_bundles && !(1..=ONE_BUNDLE).contains(&bundle_shift)
+        {
             return None;
         }
         let bundles = if has_bundles { ((entries - 1) >> bundle_shift) + 1 } else { 0 };
@@ -263,28 +267,32 @@ impl Columns {
         tag & 1 == Kind::Value as u64 && tag >> 1 < below && !self.repeats(contents, at)
     }
 
-    /// The end of the entries from `start` on that are values with numbers below this one and the only versions of their keys. O(1) in a plain block
-    /// whose numbers are all below, otherwise O(entries).
+    /// The leading entries of `within` that are values with numbers below this one and the only versions of their keys. O(1) in a plain block whose
+    /// numbers are all below, otherwise O(entries).
     #[inline]
-    pub(crate) fn shown_after(&self, contents: &[u8], start: usize, below: SeqNo) -> usize {
+    pub(crate) fn shown_from_start(&self, contents: &[u8], within: Range<usize>, below: SeqNo) -> Range<usize> {
         match self.is_plain() && below > MAX_SEQNO {
-            true => self.entries,
-            false => (start..self.entries).find(|at| !self.is_shown(contents, *at, below)).unwrap_or(self.entries),
+            true => within,
+            false => {
+                let end = within.clone().find(|at| !self.is_shown(contents, *at, below));
+                within.start..end.unwrap_or(within.end)
+            }
         }
     }
 
-    /// The same in backward direction: the start of such entries up to entry `last`, which is the last version of its key.
+    /// The last entries of `within` that are such; the last of all is the last version of its key.
     #[inline]
-    pub(crate) fn shown_before(&self, contents: &[u8], last: usize, below: SeqNo) -> usize {
+    pub(crate) fn shown_to_end(&self, contents: &[u8], within: Range<usize>, below: SeqNo) -> Range<usize> {
         match self.is_plain() && below > MAX_SEQNO {
-            true => 0,
-            false => (0..=last).rev().find(|at| !self.is_shown(contents, *at, below)).map_or(0, |at| at + 1),
+            true => within,
+            false => {
+                let before = within.clone().rev().find(|at| !self.is_shown(contents, *at, below));
+                before.map_or(within.start, |before| before + 1)..within.end
+            }
         }
     }
 
-    /// The number of leading entries of `within` for whose comparison with `key` `holds` is true; no entry may follow for which it is false. Cheap if
-    /// they are all or few.
-    #[inline]
+    /// The end of the leading entries of `within` for whose comparison with `key` `holds` is true. Cheap if these are all or few.
     pub(crate) fn partition(
         &self,
         contents: &[u8],
@@ -292,20 +300,48 @@ impl Columns {
         key: &[u8],
         holds: impl Fn(Ordering) -> bool,
     ) -> usize {
+        self.partition_from(contents, within, key, false, holds)
+    }
+
+    /// The same. Cheap if `holds` is true for none of the entries, or for nearly all.
+    pub(crate) fn partition_back(
+        &self,
+        contents: &[u8],
+        within: Range<usize>,
+        key: &[u8],
+        holds: impl Fn(Ordering) -> bool,
+    ) -> usize {
+        self.partition_from(contents, within, key, true, holds)
+    }
+
+    #[inline]
+    fn partition_from(
+        &self,
+        contents: &[u8],
+        within: Range<usize>,
+        key: &[u8],
+        is_back: bool,
+        holds: impl Fn(Ordering) -> bool,
+    ) -> usize {
         let holds_at = |at: usize| holds(self.compare(contents, at, key));
         let Range { start: mut low, end: mut high } = within;
-        if low >= high || holds_at(high - 1) {
+        if low >= high || is_back && !holds_at(low) {
+            return low;
+        }
+        if !is_back && holds_at(high - 1) {
             return high;
         }
+        // By steps that double, then by halves.
         let mut step = 1;
         while low < high {
-            let next = if step < high - low { low + step - 1 } else { low + (high - low) / 2 };
-            if holds_at(next) {
-                (low, step) = (next + 1, step.saturating_mul(2));
-            } else {
-                // From here on by halves.
-                (high, step) = (next, usize::MAX);
-            }
+            let next = match step < high - low {
+                true if is_back => high - step,
+                true => low + step - 1,
+                false => low + (high - low) / 2,
+            };
+            let is_held = holds_at(next);
+            step = if is_held == is_back { usize::MAX } else { step.saturating_mul(2) };
+            if is_held { low = next + 1 } else { high = next }
         }
         low
     }
@@ -337,7 +373,7 @@ impl Columns {
             0 => {
                 let stride = self.key_offsets.stride_or_mask as usize;
                 self.find_within(contents, start..end, (rest, seqno, near), |at| {
-                    let from = stride.wrapping_mul(at);
+                    let from = stride.wrapping_mul(at + before);
                     keys.get(from..from.wrapping_add(stride))
                 })
             }
@@ -395,7 +431,7 @@ impl Columns {
             }
         };
         // From there by growing steps, then by halves.
-        let (mut next, mut step) = (near, 1);
+        let (mut next, mut step) = (near, if near < high { 1 } else { usize::MAX });
         while low < high {
             if !(low..high).contains(&next) {
                 next = low + (high - low) / 2;
@@ -406,7 +442,7 @@ impl Columns {
                 next = low.saturating_add(step);
             } else {
                 (high, is_key) = (next, is_same);
-                next = high.wrapping_sub(1 + step);
+                next = high.wrapping_sub(step.saturating_add(1));
             }
             step = step.saturating_mul(4);
         }

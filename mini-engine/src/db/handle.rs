@@ -29,6 +29,8 @@ impl Handle {
         if let Some(workers) = workers {
             workers.join();
         }
+        // A compaction may have ended after the thread that removes files.
+        self.core.remove_obsolete();
         remove_spare(&self.core);
         self.core.cut_reserve();
         self.core.store.tables.close_all();

@@ -118,7 +118,7 @@ impl Keyspace {
         self.keyspace.prefix.with_all_stored(keys, read_all)
     }
 
-    /// Whether `key` has a value; the value is not copied. Errors are those of [`Keyspace::get`].
+    /// Whether `key` has a value; no value of more than 128 bytes is copied. Errors are those of [`Keyspace::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.read_key(key.as_ref(), |read, key| read.contains(key))
     }

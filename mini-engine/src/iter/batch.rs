@@ -59,26 +59,25 @@ impl<'a> Wanted<'a> {
 
     /// The wanted entries from entry `start` of a block on, for a forward scan.
     pub(crate) fn after(&self, columns: &Columns, contents: &[u8], start: usize) -> Range<usize> {
-        let end = columns.shown_after(contents, start, self.below);
-        let until = |key, holds: fn(Ordering) -> bool| columns.partition(contents, start..end, key, holds);
-        start..match self.bound {
-            Bound::Unbounded => end,
+        let until = |key, holds: fn(Ordering) -> bool| columns.partition(contents, start..columns.len(), key, holds);
+        let end = match self.bound {
+            Bound::Unbounded => columns.len(),
             Bound::Included(key) => until(key, Ordering::is_le),
             Bound::Excluded(key) => until(key, Ordering::is_lt),
-        }
+        };
+        columns.shown_from_start(contents, start..end, self.below)
     }
 
     /// The wanted entries up to entry `last` of a block, for a backward scan. The first entry of the block is excluded, since newer versions of its key
     /// may precede it.
     pub(crate) fn before(&self, columns: &Columns, contents: &[u8], last: usize) -> Range<usize> {
-        let (start, end) = (columns.shown_before(contents, last, self.below).max(1), last + 1);
-        let from = |key, holds: fn(Ordering) -> bool| columns.partition(contents, start..end, key, holds);
+        let from = |key, holds: fn(Ordering) -> bool| columns.partition_back(contents, 1..last + 1, key, holds);
         let start = match self.bound {
-            Bound::Unbounded => start,
+            Bound::Unbounded => 1,
             Bound::Included(key) => from(key, Ordering::is_lt),
             Bound::Excluded(key) => from(key, Ordering::is_le),
         };
-        start..end
+        columns.shown_to_end(contents, start.min(last + 1)..last + 1, self.below)
     }
 }
 
@@ -87,7 +86,7 @@ impl<'a> Wanted<'a> {
 enum SharedBlock {
     /// In the cache. The bytes may go on after the contents.
     Cached(Arc<[u8]>),
-    /// In a mapped file, or very short.
+    /// In a mapped file.
     Other(Slice),
 }
 

@@ -59,23 +59,23 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` moved here from an entry with the same key: an iterator that decodes keys knows this without a comparison. The result is
+    /// Whether `next` moved here from an entry with the same key. The result is
     /// undefined after other moves.
     fn repeats(&self) -> bool;
-    /// Like `next` on a valid iterator, if that only needs to decode bytes in memory. If it returns `None`, the iterator has not moved, or is past
+    /// Like `next` on a valid iterator, if that needs only bytes in memory. If it returns `None`, the iterator has not moved, or is past
     /// the last entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short
     /// enough for one function.
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         None
     }
-    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that only needs to decode bytes in memory, and moves to the
+    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that needs only bytes in memory, and moves to the
     /// last of them (B2). Returns false, and does not move, if there are none.
     #[inline]
     fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
-    /// Fills `batch` with the current entry and those before it that are `wanted`, as many as the source decodes together, and moves to the entry
+    /// Fills `batch` with the current entry and those before it that are `wanted`, as far as they are in one block, and moves to the entry
     /// before them. Returns false, and does not move, if there are no wanted entries.
     #[inline]
     fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {

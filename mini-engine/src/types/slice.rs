@@ -118,7 +118,7 @@ impl Slice {
             return None;
         }
         match &self.0 {
-            Repr::Inline { .. } | Repr::Copied(_) => self.get(range).map(Self::from),
+            Repr::Inline { .. } | Repr::Copied(_) => self.get(range).map(Self::copy_of),
             Repr::Shared { bytes, part } => Self::view(bytes, at(part.start as usize)?),
             Repr::Mapped { file, start, .. } => Self::mapped(file, at(*start)?),
         }

@@ -176,6 +176,8 @@ impl Session {
             record(&mut context, command, args, took, is_failed);
         }
         context.shared.clients.note(context.client.id, last, begun);
+        // An idle client keeps no requests.
+        self.pipeline.clear();
         match context.after {
             // Earlier requests of the step must not be repeated.
             After::Hold(wait) if requests == 0 => Step::Held(wait),

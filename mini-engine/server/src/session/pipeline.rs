@@ -23,7 +23,7 @@ use crate::commands::{self, Command};
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
-use crate::state::context::Context;
+use crate::state::context::{After, Context};
 use crate::state::keyspace::Keyspace;
 
 /// The maximum number of requests that are carried out together.
@@ -217,9 +217,18 @@ impl Pipeline {
                 for (place, (command, args)) in self.all(input).take(place).enumerate() {
                     // No request may wait for the next step, because a write behind it would then be tried twice. So reads that would return too much
                     // get the same error.
+                    let refused = || Err(Refusal::from(error.clone()));
                     let outcome = match written >> place & 1 == 1 || output.len() >= enough {
-                        true => Err(Refusal::from(error.clone())),
+                        true => refused(),
                         false => run_alone(context, command, args),
+                    };
+                    // A request that failed beside the others may write by itself. If its write would have to wait, nothing was written.
+                    let outcome = match context.is_held() {
+                        true => {
+                            context.after = After::Nothing;
+                            refused()
+                        }
+                        false => outcome,
                     };
                     done.answer(context, outcome, output);
                 }

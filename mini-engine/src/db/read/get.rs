@@ -32,12 +32,12 @@ impl PointRead<'_> {
         newest(self, key, |value, at| (Slice::copy_of(value), at), |value, at| (value, at))
     }
 
-    /// Like [`get_with_expiry`](Self::get_with_expiry), but no value is copied.
+    /// Like [`get_with_expiry`](Self::get_with_expiry), but no long value is copied.
     pub(crate) fn contains_with_expiry(self, key: &[u8]) -> Result<Option<((), Option<Millis>)>> {
         newest(self, key, |_, at| ((), at), |_, at| ((), at))
     }
 
-    /// Whether the key has a value: like [`get`](Self::get), but no value is copied.
+    /// Whether the key has a value: like [`get`](Self::get), but no long value is copied.
     pub(crate) fn contains(self, key: &[u8]) -> Result<bool> {
         Ok(newest(self, key, |_, _| (), |_, _| ())?.is_some())
     }

@@ -6,11 +6,11 @@
 use std::ops::ControlFlow;
 
 use super::get::get_held;
-use super::point_read::{PointRead, ViewRead};
+use super::point_read::{PointRead, ViewRead, view_with_all_writes};
 use crate::codec::key_hash;
 use crate::error::Result;
 use crate::table::OpenRun;
-use crate::types::{Kind, Slice, shown_slice};
+use crate::types::{KeyspaceRef, Kind, Slice, shown_slice};
 
 /// `Some(result)`, with the result of `get`, if the search reached the key; `None` if the search ended before that.
 pub(crate) type Lookup = Option<Option<Slice>>;
@@ -25,8 +25,12 @@ impl PointRead<'_> {
     pub(crate) fn get_many_up_to(self, soft_limit: Option<usize>, keys: &[&[u8]]) -> Result<Vec<Lookup>> {
         let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
         // A read of many keys may need files, so it counts its view.
-        let view = self.core.view.get();
-        let read = self.of(&view)?;
+        let (view, seqno) = match self.snapshot {
+            Some(snapshot) => (self.core.view.get(), snapshot.seqno),
+            None => view_with_all_writes(self.core),
+        };
+        self.keyspace.map_or(Ok(()), KeyspaceRef::check)?;
+        let read = self.at(&view, seqno);
         // All keys are read at one instant.
         let read = ViewRead { instant: Some(read.now()), ..read };
         match read.quarantined.is_empty() {

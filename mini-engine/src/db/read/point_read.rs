@@ -1,6 +1,9 @@
 //! [`PointRead`]: the moment of a read of keys, and [`ViewRead`], the same with a view.
 
+use std::sync::Arc;
+
 use crate::db::core::{Core, View};
+use crate::epoch::pin;
 use crate::error::Result;
 use crate::table::TableMeta;
 use crate::types::{KeyspaceRef, Millis, SeqNo};
@@ -70,6 +73,18 @@ impl ViewRead<'_> {
 pub(super) fn view_first<V>(view: impl FnOnce() -> V, visible: impl FnOnce() -> SeqNo) -> (V, SeqNo) {
     let view = view();
     (view, visible())
+}
+
+/// The present view and the visible number, for a reader of several keys: the view has all writes up to the number. A number that was loaded after a
+/// rotation or an ingest may count writes that an older view lacks, although it has later ones in the memtable that both share. Ends when no rotation
+/// and no ingest comes in between.
+pub(super) fn view_with_all_writes(core: &Core) -> (Arc<View>, SeqNo) {
+    loop {
+        let (view, seqno) = view_first(|| core.view.get(), || core.visible());
+        if core.view.load(&pin()).has_writes_of(&view) {
+            return (view, seqno);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! P4 The quarantined tables of a snapshot are those at the time when its number was registered. A table that is dropped later still makes the
 //! snapshot's reads fail, because it may already have returned errors for that table.
 //! P5 A scan without a snapshot does not register its number either. It pins its view first and then loads the visible number (rule 16): every
-//! version that is missing in the view's tables was replaced by a version that is visible at this number. Writes after the view's last rotation are
-//! not in it, whatever the number: then the scan shows the database at that rotation, during the call. No batch is split between two memtables.
+//! version that is missing in the view's tables was replaced by a version that is visible at this number. If a rotation or an ingest has replaced the
+//! view by then, it begins again: the view would have later writes of a memtable that it shares with its successor, but not those of the ingest.
 //! P6 A number is registered together with an instant, and a scan has its own instant: this decides which entries have expired for the reader,
 //! however long it lives. A compaction treats an entry as expired only if it has expired for every reader that sees it (K3 of `core/clock.rs`).
 //!
@@ -26,7 +26,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::point_read::view_first;
+use super::point_read::view_with_all_writes;
 use crate::db::core::{Core, DeadRanges, SnapshotId, View, ViewId};
 use crate::error::Result;
 use crate::iter::Direction;
@@ -64,7 +64,7 @@ impl Scan {
     /// Pins the current view, to scan a keyspace at the present moment (P5).
     pub(crate) fn now(core: &Arc<Core>, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
         core.check_open()?;
-        let (view, seqno) = view_first(|| core.view.get(), || core.visible());
+        let (view, seqno) = view_with_all_writes(core);
         // Read after the view and the number (K2 and K3 of the clock).
         let instant = core.clock.now();
         keyspace.check()?;
@@ -128,8 +128,7 @@ impl Scan {
 
     /// Whether the view has all writes up to the number (P7).
     fn has_all_writes(&self) -> bool {
-        let is_current = |now: &View| now.active.is(&self.view.active) && now.before_active == self.view.before_active;
-        self.of_snapshot.is_some() || is_current(&self.core.view.get())
+        self.of_snapshot.is_some() || self.core.view.get().has_writes_of(&self.view)
     }
 
     /// Whether there are quarantined tables, which no read may ignore.

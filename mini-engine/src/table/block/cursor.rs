@@ -182,7 +182,7 @@ impl Cursor {
         }
         let mut entries = wanted.before(&self.columns, contents, last);
         if let Some(from) = from {
-            let below = self.columns.partition(contents, 0..last + 1, from, Ordering::is_lt);
+            let below = self.columns.partition_back(contents, 0..last + 1, from, Ordering::is_lt);
             entries.start = entries.start.max(below + 1);
         }
         self.lend(batch, entries.clone(), last) && {
@@ -204,19 +204,16 @@ impl Cursor {
         mut visit: impl FnMut(&Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.columns.check(self.block.contents()).map_err(&wrap)?;
-        let mut last: Option<Vec<u8>> = None;
         for at in 0..self.columns.len() {
             self.go(at);
             visit(self)?;
-            if self.columns.is_plain() && last.as_deref() == Some(self.key()) {
+            let repeats = || at > 0 && self.columns.has_key(self.block.contents(), at - 1, self.key());
+            if self.columns.is_plain() && repeats() {
                 return Err(wrap(Malformed {
                     offset: self.offset(),
                     expected: "one version of each key in a plain block",
                 }));
             }
-            let last = last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(self.key());
         }
         Ok(())
     }

@@ -224,9 +224,8 @@ impl BlockLocation<'_> {
         let contents = block.contents();
         let checked = Columns::of(contents).and_then(|columns| columns.check(contents).map(|()| columns));
         let found = checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))?;
-        let found_samples = KeySamples::of(&found, contents);
-        if let Block::Own(OwnBlock { columns, samples, .. }) = &mut block {
-            (*columns, *samples) = (found, found_samples);
+        if let Block::Own(block) = &mut block {
+            (block.columns, block.samples) = (found, KeySamples::of(&found, block.contents()));
         }
         Ok(block)
     }

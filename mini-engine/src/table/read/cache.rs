@@ -176,7 +176,8 @@ impl TableCache {
                 drop(obsolete);
                 let in_use = remove();
                 obsolete = lock(&self.obsolete);
-                if in_use > 0 {
+                // At the end, the readers of other databases are not waited for: `CurrentView` tries once more.
+                if in_use > 0 && !obsolete.is_ending {
                     obsolete.has_views = true;
                     obsolete = wait_timeout(&self.obsolete_added, obsolete, BETWEEN_REMOVALS);
                 }

@@ -187,15 +187,16 @@ impl Table {
         hash: u64,
         seqno: SeqNo,
     ) -> Option<Result<Option<TableEntry>>> {
-        let root = self.root.get()?;
-        let partition = self.tables.blocks.get_partition(pin, &root.partitions, root.index.find(key, seqno))?.get();
-        self.get_unless_filtered(partition, hash, || {
+        // A page of a mapped file may have to be read from the disk.
+        let root = self.root.get().filter(|root| root.map.is_none())?;
+        let hit = self.tables.blocks.get_partition(pin, &root.partitions, root.index.find(key, seqno))?;
+        let partition = hit.get();
+        let found = self.get_unless_filtered(partition, hash, || {
             let at = partition.index.find(key, seqno);
-            match root.map.is_some() {
-                true => self.get_from_mapped(root, partition, at, key, seqno),
-                false => Some(self.get_from(partition, (at, self.tables.blocks.get(pin, partition, at)?), key, seqno)),
-            }
-        })
+            Some(self.get_from(partition, (at, self.tables.blocks.get(pin, partition, at)?), key, seqno))
+        })?;
+        self.tables.blocks.count_partition(&hit);
+        Some(found)
     }
 
     /// Like `get`, for a key that belongs to `partition`.
@@ -317,20 +318,6 @@ impl Table {
             let value = copied.or_else(|| Slice::view(&block.bytes, value))?;
             Some((kind, seqno, value))
         }))
-    }
-
-    /// Like `get_from`, but from the mapped file, if the block was read there before.
-    #[inline(never)]
-    fn get_from_mapped(
-        &self,
-        root: &Root,
-        partition: &Group,
-        at: usize,
-        key: &[u8],
-        seqno: SeqNo,
-    ) -> Option<Result<Option<TableEntry>>> {
-        let handle = partition.index.handle(at).filter(|_| partition.is_checked(at))?;
-        Some(self.get_from_block(root, partition, (at, handle), key, seqno))
     }
 
     /// Like `get_from`, for a block that may have to be read.

@@ -21,7 +21,7 @@ pub(crate) struct TableReport {
 }
 
 impl Table {
-    /// Checks every block: its checksum, the order of entries within and across blocks, its restarts, each fence against the entries on both sides of
+    /// Checks every block: its checksum, the order of entries within and across blocks, its offsets, each fence against the entries on both sides of
     /// it, each key against the filter of its partition, and that the groups of partitions are adjacent without gaps. Then, if there is no other
     /// problem, the counts and bounds are checked against the properties. Adds all problems to `problems`: one for each unreadable part, and one for
     /// each damaged data block. For a narrowed table, blocks that can only contain keys below `from` are skipped: no read uses them, so damage to

@@ -227,7 +227,7 @@ fn data_block(contents: &[u8]) -> Read<Vec<Entry>> {
     let (key_len, value_len, tag_form, smallest) = (footer.u8()?, footer.u8()?, footer.u8()?, footer.u64()?);
     let (tag_len, plain) = (usize::from(tag_form & 0x7f), tag_form >> 7 == 1);
     need(count > 0 && count <= contents.len(), "no entries, or more than bytes")?;
-    need([4, 31, 255].contains(&shift) && tag_len <= 8, "an unknown form")?;
+    need((shift == 255 || (1..=31).contains(&shift)) && tag_len <= 8, "an unknown form")?;
     let per_bundle = if shift == 255 { usize::MAX } else { 1usize << shift };
     let bundles = if shift == 255 { 0 } else { count.div_ceil(per_bundle) };
     // From the end to the start: the length of each column is known from the number of entries.
