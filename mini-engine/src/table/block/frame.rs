@@ -101,7 +101,9 @@ impl Block {
     #[inline]
     pub(crate) fn slice(&self, range: Range<usize>) -> Option<Slice> {
         match self {
-            Self::Own(block) => Slice::view(&block.bytes, range),
+            Self::Own(block) => {
+                (range.end <= block.contents().len()).then(|| Slice::view(&block.bytes, range)).flatten()
+            }
             Self::Mapped { file, place } => {
                 let (start, end) = (place.start.checked_add(range.start)?, place.start.checked_add(range.end)?);
                 (end <= place.end).then(|| Slice::mapped(file, start..end)).flatten()
