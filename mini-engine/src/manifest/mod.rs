@@ -106,6 +106,8 @@ pub(crate) struct Manifest {
     state: ManifestState,
     /// For rule 7: set before each write and cleared after its success, so that it stays set if the writer panics.
     failed: bool,
+    /// The error of the append that failed.
+    cause: String,
     /// Set if an append found no space: then the next edit begins a new manifest.
     is_closed: bool,
 }
@@ -159,8 +161,8 @@ impl Manifest {
         (number, state): (u64, ManifestState),
     ) -> Manifest {
         let (dir, max_edit_len) = (dir.to_path_buf(), frame::MAX_EDIT_LEN.into());
-        let (len, rollover_at, failed, is_closed) = (0, 0, false, false);
-        Manifest { fs, dir, numbers, file, number, len, rollover_at, max_edit_len, state, failed, is_closed }
+        let (len, rollover_at, failed, cause, is_closed) = (0, 0, false, String::new(), false);
+        Manifest { fs, dir, numbers, file, number, len, rollover_at, max_edit_len, state, failed, cause, is_closed }
     }
 
     /// Makes `edit` durable and returns the version that results from it. If it fails and the manifest [is still usable](Self::is_usable), the edit
@@ -168,17 +170,16 @@ impl Manifest {
     /// caller keeps the files of both outcomes.
     pub(crate) fn append(&mut self, edit: VersionEdit) -> Result<Arc<Version>> {
         if self.failed {
-            return Err(Error::ReadOnly { cause: format!("an earlier write to {} failed", self.path().display()) });
+            let cause = format!("an earlier write to {} failed: {}", self.path().display(), self.cause);
+            return Err(Error::ReadOnly { cause });
         }
         let edit = VersionEdit { next_file_number: Some(self.numbers.next()), ..edit };
         let state = self.state.apply(&edit).map_err(|what| Error::corruption(&self.path(), self.len, what))?;
         self.check_fits(&edit, &state)?;
         self.failed = true;
-        if !self.is_closed && self.len < self.rollover_at {
-            self.write(&edit, state)?;
-        } else {
-            self.roll_over(&edit, state)?;
-        }
+        let is_short = !self.is_closed && self.len < self.rollover_at;
+        let written = if is_short { self.write(&edit, state) } else { self.roll_over(&edit, state) };
+        written.inspect_err(|error| self.cause = error.to_string())?;
         self.failed = false;
         Ok(self.state.version.clone())
     }

@@ -8,6 +8,7 @@
 //! other plan in progress. So the inputs of a compaction stay in the version until it installs its result.
 
 use std::sync::{Arc, MutexGuard};
+use std::thread;
 use std::time::Instant;
 
 use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, may_have_dropped, pick, run};
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 use crate::lock::wait;
 use crate::manifest::{FileKind, KeyspaceSet, Version};
 use crate::table::OpenRun;
+
+/// The number of times that the end of a compaction yields to pinned readers.
+const MOST_YIELDS: u32 = 1000;
 
 type LockedState<'a> = MutexGuard<'a, State>;
 
@@ -100,7 +104,12 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     let compacted = core.with_reserve(|| compact(core, job, job.inputs.clone()));
     job.inputs.clear();
     job.pointer = compacted?;
-    core.remove_obsolete();
+    // The next compaction may need the space of the inputs. Readers that are pinned, of any database, unpin soon.
+    (0..MOST_YIELDS).find(|_| {
+        let is_free = core.remove_obsolete() == 0;
+        thread::yield_now();
+        is_free
+    });
     Ok(())
 }
 
