@@ -126,8 +126,8 @@ fn lookups_cost_no_more_than_the_bound_of_the_pattern() {
 }
 
 /// Catches lookups that become linear where several threads append, or where partial keys are equal. First every key is looked up once, which
-/// adds the hints that writers had to skip. After that, a lookup reads at most one and three quarters as many nodes and blocks as in a table that one
-/// thread filled; 1.52 was seen, with eight threads under a sanitizer on two busy processors.
+/// adds the hints that writers had to skip. After that, a lookup reads at most one and a half times as many nodes and blocks as in a table that
+/// one thread filled; eight threads under a sanitizer on two busy processors needed 1.52 times once, so with eight it is one and three quarters.
 #[test]
 fn lookups_cost_the_same_whoever_filled_the_table() {
     each_pattern(|(name, ..), keys, batch| {
@@ -137,7 +137,8 @@ fn lookups_cost_the_same_whoever_filled_the_table() {
             keys.iter().for_each(|key| assert_ne!(memtable.get(key, u64::MAX), Lookup::Absent));
             let together = cost(&memtable, keys);
             println!("{name} by {batch}, {threads} {share:?}: {together:.2}");
-            assert!(together <= 1.75 * alone, "{name} by {batch}, {threads} {share:?}: {together}, alone {alone}");
+            let most = if threads == 8 { 1.75 } else { 1.5 };
+            assert!(together <= most * alone, "{name} by {batch}, {threads} {share:?}: {together}, alone {alone}");
         }
     });
 }
