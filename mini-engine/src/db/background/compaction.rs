@@ -8,7 +8,6 @@
 //! other plan in progress. So the inputs of a compaction stay in the version until it installs its result.
 
 use std::sync::{Arc, MutexGuard};
-use std::thread;
 use std::time::Instant;
 
 use crate::compaction::{OutputSizes, Plan, Work, filter_bits_of_merge, may_have_dropped, pick, run};
@@ -105,11 +104,8 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     job.inputs.clear();
     job.pointer = compacted?;
     // The next compaction may need the space of the inputs. Readers that are pinned, of any database, unpin soon.
-    (0..MOST_YIELDS).find(|_| {
-        let is_free = core.remove_obsolete() == 0;
-        thread::yield_now();
-        is_free
-    });
+    core.view.free_all_retired(MOST_YIELDS);
+    core.remove_obsolete();
     Ok(())
 }
 

@@ -179,24 +179,29 @@ impl CurrentView {
     /// Drops the views that no pinned reader uses: closes their files and frees their memtables. Returns the number of those that are in use.
     pub(crate) fn free_retired(&self) -> usize {
         (0..TURNS).for_each(|_| collect());
-        let mut retired = lock(&self.retired);
-        let free = std::mem::take(&mut retired.free);
-        retired.count -= free.len();
-        let count = retired.count;
-        drop(retired);
+        let free = std::mem::take(&mut lock(&self.retired).free);
+        let freed = free.len();
         drop(free);
-        count
+        // Only now, because another thread that sees no retired view relies on the space of its files.
+        let mut retired = lock(&self.retired);
+        retired.count -= freed;
+        retired.count
+    }
+
+    /// The same until none is in use, with at most so many yields to pinned readers. Returns whether none is.
+    pub(crate) fn free_all_retired(&self, most_yields: u32) -> bool {
+        let is_free = |_| {
+            thread::yield_now();
+            self.free_retired() == 0
+        };
+        self.free_retired() == 0 || (0..most_yields).any(is_free)
     }
 }
 
 impl Drop for CurrentView {
     fn drop(&mut self) {
         // No reader of this core is left, but pins of others can delay its views for a moment: for ever in a fork of a process with pinned threads.
-        let is_free = |_| {
-            thread::yield_now();
-            self.free_retired() == 0
-        };
-        if self.free_retired() > 0 && !(0..MOST_YIELDS).any(is_free) {
+        if !self.free_all_retired(MOST_YIELDS) {
             tracing::warn!(
                 "a thread is pinned for long: a view of a closed database is not freed, and its obsolete files are left to the next open"
             );

@@ -49,7 +49,11 @@ fn held_bytes(dir: &TempDir) -> u64 {
         let target = std::fs::read_link(fd).unwrap_or_default();
         target.starts_with(dir.path()) && target.to_string_lossy().ends_with(".sst (deleted)")
     });
-    let files = named.chain(unlinked).map(|path| std::fs::metadata(path).unwrap());
+    // A file may be removed meanwhile.
+    let files = named.chain(unlinked).filter_map(|path| match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        found => Some(found.unwrap()),
+    });
     let files: BTreeMap<u64, u64> = files.map(|file| (file.ino(), file.len())).collect();
     files.values().sum()
 }
