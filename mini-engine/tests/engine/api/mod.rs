@@ -1,6 +1,5 @@
 //! Promises to callers: reads, writes, options, and the life of a database.
 
-mod allocations;
 mod bounds;
 mod checkpoint;
 mod concurrency;
