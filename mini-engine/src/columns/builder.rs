@@ -35,7 +35,7 @@ struct Added {
 
 /// The measures of a block that determine the length of its contents.
 #[derive(Clone, Debug, Default)]
-struct Sizes {
+pub(crate) struct Sizes {
     entries: usize,
     values: usize,
     /// The keys, and the prefixes that they share, as one bundle.
@@ -94,6 +94,11 @@ impl Sizes {
         }
     }
 
+    /// The length of the contents.
+    pub(crate) fn len(&self) -> usize {
+        self.form().len
+    }
+
     /// The form that is stored: one that shares prefixes, if that saves enough.
     fn form(&self) -> Form {
         let one = self.form_with(ONE_BUNDLE, 1, self.keys - (self.entries - 1) * self.shared);
@@ -123,33 +128,37 @@ impl Sizes {
 }
 
 impl BlockBuilder {
-    /// The number of bytes that the contents would have with another entry, which must come after all earlier ones. O(length of the key).
-    pub(crate) fn len_with(&self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> usize {
-        let value_len = if kind == Kind::Tombstone { 0 } else { value.len() };
-        self.sizes_with(key, tag(seqno, kind), value_len).form().len
-    }
-
-    fn sizes_with(&self, key: &[u8], tag: u64, value_len: usize) -> Sizes {
+    /// The sizes with another entry, which must come after all earlier ones. O(length of the key).
+    pub(crate) fn sizes_with(&self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) -> Sizes {
         let first_of_bundle = self.entries.len() >> SHORT_BUNDLES << SHORT_BUNDLES;
         let shared_with = |at: usize| match at < self.entries.len() {
             true => shared_len(self.key(at), key),
             false => key.len(),
         };
-        self.sizes.with(key, (shared_with(0), shared_with(first_of_bundle)), tag, value_len)
+        let value_len = if kind == Kind::Tombstone { 0 } else { value.len() };
+        let mut next =
+            self.sizes.with(key, (shared_with(0), shared_with(first_of_bundle)), tag(seqno, kind), value_len);
+        let repeats = self.entries.len().checked_sub(1).is_some_and(|last| self.key(last) == key);
+        next.is_plain &= kind == Kind::Value && !repeats;
+        next
     }
 
     /// Adds an entry, which must come after all earlier ones.
+    #[cfg(test)]
     pub(crate) fn add(&mut self, key: &[u8], seqno: SeqNo, kind: Kind, value: &[u8]) {
+        self.add_sized(self.sizes_with(key, seqno, kind, value), (key, seqno, kind, value));
+    }
+
+    /// Adds an entry with which the block has these sizes.
+    pub(crate) fn add_sized(&mut self, sizes: Sizes, (key, seqno, kind, value): (&[u8], SeqNo, Kind, &[u8])) {
         let value = if kind == Kind::Tombstone { &[] } else { value };
-        let (tag, last) = (tag(seqno, kind), self.entries.len().checked_sub(1));
-        let repeats = last.is_some_and(|last| self.key(last) == key);
-        self.sizes = self.sizes_with(key, tag, value.len());
-        self.sizes.is_plain &= kind == Kind::Value && !repeats;
+        self.sizes = sizes;
         self.keys.extend_from_slice(key);
         // Includes room for the other columns; otherwise a long value would be copied into memory of twice its size.
         self.bytes.reserve(value.len() + self.keys.len() + MOST_BESIDES * (self.entries.len() + 2) + FOOTER_LEN);
         self.bytes.extend_from_slice(value);
-        self.entries.push(Added { tag, key_end: self.keys.len() as u32, value_end: self.bytes.len() as u32 });
+        let (key_end, value_end) = (self.keys.len() as u32, self.bytes.len() as u32);
+        self.entries.push(Added { tag: tag(seqno, kind), key_end, value_end });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -158,7 +167,7 @@ impl BlockBuilder {
 
     /// The length of the contents so far, in bytes.
     pub(crate) fn len(&self) -> usize {
-        if self.is_empty() { 0 } else { self.sizes.form().len }
+        if self.is_empty() { 0 } else { self.sizes.len() }
     }
 
     fn key_range(&self, at: usize) -> Range<usize> {
@@ -172,12 +181,12 @@ impl BlockBuilder {
 
     /// Passes the finished contents to `take` and starts the next block in the same memory.
     pub(crate) fn finish<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> T {
-        let Form { bundle_shift, key_offset_len, value_offset_len, len } = self.sizes.form();
+        let Form { bundle_shift, key_offset_len, value_offset_len, .. } = self.sizes.form();
         let mut bytes = std::mem::take(&mut self.bytes);
         let keys_at = bytes.len();
-        bytes.reserve(len.saturating_sub(keys_at));
         // The ends of the parts of the column of keys.
-        let mut key_ends: Vec<u32> = Vec::with_capacity(self.entries.len() + self.entries.len().div_ceil(16));
+        let mut key_ends: Vec<u32> =
+            Vec::with_capacity(self.entries.len() + self.entries.len().div_ceil(1 << SHORT_BUNDLES));
         if bundle_shift == WHOLE {
             bytes.extend_from_slice(&self.keys);
             key_ends.extend(self.entries.iter().map(|entry| entry.key_end));

@@ -92,6 +92,13 @@ pub(crate) struct Place {
     pub(crate) is_key: bool,
 }
 
+/// The side of a range of entries on which a search begins; one comparison shows whether all entries are on the other side of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Start,
+    End,
+}
+
 impl Columns {
     /// The columns of a block with these contents (C1). O(1).
     #[inline]
@@ -254,7 +261,7 @@ impl Columns {
     }
 
     /// How the key of entry `at` compares with `key`.
-    pub(crate) fn compare(&self, contents: &[u8], at: usize, key: &[u8]) -> Ordering {
+    fn compare(&self, contents: &[u8], at: usize, key: &[u8]) -> Ordering {
         let prefix = contents.get(self.prefix(contents, self.bundle(at))).unwrap_or_default();
         let (start, rest) = key.split_at(key.len().min(prefix.len()));
         prefix.cmp(start).then_with(|| contents.get(self.suffix(contents, at)).unwrap_or_default().cmp(rest))
@@ -292,37 +299,16 @@ impl Columns {
         }
     }
 
-    /// The end of the leading entries of `within` for whose comparison with `key` `holds` is true. Cheap if these are all or few.
+    /// The end of the leading entries of `within` for whose comparison with `key` `holds` is true. Cheap if it is near `side`.
     pub(crate) fn partition(
         &self,
         contents: &[u8],
         within: Range<usize>,
         key: &[u8],
+        side: Side,
         holds: impl Fn(Ordering) -> bool,
     ) -> usize {
-        self.partition_from(contents, within, key, false, holds)
-    }
-
-    /// The same. Cheap if `holds` is true for none of the entries, or for nearly all.
-    pub(crate) fn partition_back(
-        &self,
-        contents: &[u8],
-        within: Range<usize>,
-        key: &[u8],
-        holds: impl Fn(Ordering) -> bool,
-    ) -> usize {
-        self.partition_from(contents, within, key, true, holds)
-    }
-
-    #[inline]
-    fn partition_from(
-        &self,
-        contents: &[u8],
-        within: Range<usize>,
-        key: &[u8],
-        is_back: bool,
-        holds: impl Fn(Ordering) -> bool,
-    ) -> usize {
+        let is_back = side == Side::End;
         let holds_at = |at: usize| holds(self.compare(contents, at, key));
         let Range { start: mut low, end: mut high } = within;
         if low >= high || is_back && !holds_at(low) {

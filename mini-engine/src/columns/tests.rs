@@ -172,7 +172,7 @@ proptest! {
         sorted.sort_by(|a, b| entry_order((&a.0, a.1), (&b.0, b.1)));
         let mut builder = BlockBuilder::default();
         for (key, seqno, kind, value) in &sorted {
-            let expected = builder.len_with(key, *seqno, *kind, value);
+            let expected = builder.sizes_with(key, *seqno, *kind, value).len();
             builder.add(key, *seqno, *kind, value);
             prop_assert_eq!(builder.len(), expected);
         }

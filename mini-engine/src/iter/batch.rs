@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use crate::columns::{Columns, KeyBuffer};
+use crate::columns::{Columns, KeyBuffer, Side};
 use crate::types::{KeyPrefix, SeqNo, Slice};
 
 /// The direction of a scan.
@@ -59,7 +59,9 @@ impl<'a> Wanted<'a> {
 
     /// The wanted entries from entry `start` of a block on, for a forward scan.
     pub(crate) fn after(&self, columns: &Columns, contents: &[u8], start: usize) -> Range<usize> {
-        let until = |key, holds: fn(Ordering) -> bool| columns.partition(contents, start..columns.len(), key, holds);
+        let until = |key, holds: fn(Ordering) -> bool| {
+            columns.partition(contents, start..columns.len(), key, Side::Start, holds)
+        };
         let end = match self.bound {
             Bound::Unbounded => columns.len(),
             Bound::Included(key) => until(key, Ordering::is_le),
@@ -71,7 +73,7 @@ impl<'a> Wanted<'a> {
     /// The wanted entries up to entry `last` of a block, for a backward scan. The first entry of the block is excluded, since newer versions of its key
     /// may precede it.
     pub(crate) fn before(&self, columns: &Columns, contents: &[u8], last: usize) -> Range<usize> {
-        let from = |key, holds: fn(Ordering) -> bool| columns.partition_back(contents, 1..last + 1, key, holds);
+        let from = |key, holds: fn(Ordering) -> bool| columns.partition(contents, 1..last + 1, key, Side::End, holds);
         let start = match self.bound {
             Bound::Unbounded => 1,
             Bound::Included(key) => from(key, Ordering::is_lt),

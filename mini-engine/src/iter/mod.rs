@@ -59,12 +59,11 @@ pub(crate) trait EntryIter: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether `next` moved here from an entry with the same key. The result is
-    /// undefined after other moves.
+    /// Whether `next` moved here from an entry with the same key. The result is undefined after other moves.
     fn repeats(&self) -> bool;
-    /// Like `next` on a valid iterator, if that needs only bytes in memory. If it returns `None`, the iterator has not moved, or is past
-    /// the last entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short
-    /// enough for one function.
+    /// Like `next` on a valid iterator, if that needs only bytes in memory. If it returns `None`, the iterator has not moved, or is past the
+    /// last entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short enough
+    /// for one function.
     #[inline]
     fn step(&mut self) -> Option<Stepped> {
         None

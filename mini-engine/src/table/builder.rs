@@ -106,11 +106,12 @@ impl Builder {
         if !is_stored_plain(key) {
             self.enter_keyspace(key)?;
         }
-        let is_full = || self.block.len_with(key, seqno, kind, value) > self.options.block_bytes;
-        if !self.block.is_empty() && is_full() {
+        let mut sizes = self.block.sizes_with(key, seqno, kind, value);
+        if !self.block.is_empty() && sizes.len() > self.options.block_bytes {
             self.finish_block(Some(key))?;
+            sizes = self.block.sizes_with(key, seqno, kind, value);
         }
-        self.block.add(key, seqno, kind, value);
+        self.block.add_sized(sizes, (key, seqno, kind, value));
         let is_new = self.properties.count(key, seqno, kind, value);
         self.partition.add_key(key, is_new);
         self.last_seqno = seqno;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::codec::Malformed;
-use crate::columns::{Columns, Decoded, KeyBuffer, Place};
+use crate::columns::{Columns, Decoded, KeyBuffer, Place, Side};
 use crate::iter::{Batch, Stepped, Wanted};
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::read_ahead;
@@ -182,7 +182,7 @@ impl Cursor {
         }
         let mut entries = wanted.before(&self.columns, contents, last);
         if let Some(from) = from {
-            let below = self.columns.partition_back(contents, 0..last + 1, from, Ordering::is_lt);
+            let below = self.columns.partition(contents, 0..last + 1, from, Side::End, Ordering::is_lt);
             entries.start = entries.start.max(below + 1);
         }
         self.lend(batch, entries.clone(), last) && {

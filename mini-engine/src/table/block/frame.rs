@@ -20,8 +20,9 @@ use crate::columns::{Columns, Decoded, KeySamples};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::options::Compression;
-use crate::types::{MappedBytes, Slice};
+use crate::types::{MappedBytes, SeqNo, Slice};
 
+use crate::table::block::lookup::{Found, lookup};
 use crate::table::format::Handle;
 
 /// The number of bytes after the stored contents.
@@ -41,7 +42,7 @@ pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
     /// The columns of a data block that was checked, and samples of its keys, beside the pointer: a search need not wait for the block. Otherwise empty.
     columns: Columns,
-    pub(crate) samples: KeySamples,
+    samples: KeySamples,
 }
 
 impl Evict for OwnBlock {}
@@ -67,6 +68,12 @@ impl OwnBlock {
     #[inline]
     pub(crate) fn columns(&self) -> Decoded<Columns> {
         if self.columns.len() > 0 { Ok(self.columns) } else { Columns::of(self.contents()) }
+    }
+
+    /// The newest version of `key` with a number <= `seqno`, in a data block.
+    #[inline(always)]
+    pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
+        Ok(lookup((&self.columns()?, &self.samples), self.contents(), key, seqno))
     }
 
     pub(crate) fn memory_len(&self) -> usize {
@@ -108,6 +115,14 @@ impl Block {
                 let (start, end) = (place.start.checked_add(range.start)?, place.start.checked_add(range.end)?);
                 (end <= place.end).then(|| Slice::mapped(file, start..end)).flatten()
             }
+        }
+    }
+
+    /// Like [`OwnBlock::find`].
+    pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
+        match self {
+            Self::Own(block) => block.find(key, seqno),
+            Self::Mapped { .. } => Ok(lookup((&self.columns()?, &KeySamples::default()), self.contents(), key, seqno)),
         }
     }
 

@@ -6,4 +6,4 @@ pub(super) mod lookup;
 
 pub(super) use cursor::Cursor;
 pub(super) use frame::{Block, BlockLocation, OwnBlock, TRAILER_LEN, is_raw};
-pub(super) use lookup::{Found, lookup};
+pub(super) use lookup::Found;

@@ -12,13 +12,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::cache::CacheUse;
 use crate::cache::clock::{CacheSlot, Cached};
 use crate::codec::Malformed;
-use crate::columns::KeySamples;
 use crate::epoch::{Loaded, Pin, pin};
 use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::{Block, BlockLocation, Found, OwnBlock, is_raw, lookup};
+use crate::table::block::{Block, BlockLocation, Found, OwnBlock, is_raw};
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, FileSlot, Group, OpenFile, Root, TableCache};
@@ -311,8 +310,7 @@ impl Table {
         seqno: SeqNo,
     ) -> Result<Option<TableEntry>> {
         let malformed = |malformed| self.malformed(partition.index.handle(at).unwrap_or_default(), malformed);
-        let columns = block.columns().map_err(malformed)?;
-        let found = lookup((&columns, &block.samples), block.contents(), key, seqno);
+        let found = block.find(key, seqno).map_err(malformed)?;
         Ok(found.and_then(|Found { kind, seqno, value }| {
             let copied = block.bytes.get(value.clone()).and_then(Slice::copied);
             let value = copied.or_else(|| Slice::view(&block.bytes, value))?;
@@ -343,8 +341,7 @@ impl Table {
 
     /// The newest version of `key` in the data block at `handle`.
     pub(crate) fn look_up(&self, handle: Handle, block: &Block, key: &[u8], seqno: SeqNo) -> Result<Option<Found>> {
-        let columns = block.columns().map_err(|malformed| self.malformed(handle, malformed))?;
-        Ok(lookup((&columns, &KeySamples::default()), block.contents(), key, seqno))
+        block.find(key, seqno).map_err(|malformed| self.malformed(handle, malformed))
     }
 
     /// The range in the mapped file of the data block of `partition` with this index and handle; `None` if the file is not mapped, or the block is
