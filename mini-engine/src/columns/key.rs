@@ -3,13 +3,15 @@
 use std::ops::Range;
 
 use super::Columns;
+use crate::types::KeyPrefix;
 
 /// The number of bytes that are copied at once. The bytes beyond a key's end are unspecified.
 const CHUNK: usize = 16;
 /// The initial length of a buffer.
 const LEAST_LEN: usize = 4 * CHUNK;
 
-/// The key of an entry. A key without a prefix stays in its block; any other is put together here, with room behind it for a chunk.
+/// The key of an entry. A key without a prefix stays in its block; any other is put together here, with room behind it for a chunk. If no key of the
+/// block has a prefix, this is not used: the columns show where each key is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyBuffer {
     /// The range in the contents of the key behind the prefix.
@@ -21,9 +23,17 @@ pub(crate) struct KeyBuffer {
 }
 
 impl KeyBuffer {
-    /// The key of the entry, which is in the block with these contents.
-    #[inline]
-    pub(crate) fn key<'a>(&'a self, contents: &'a [u8]) -> &'a [u8] {
+    /// The key of entry `at` of the block with these columns and contents, to which the buffer was moved.
+    #[inline(always)]
+    pub(crate) fn key<'a>(&'a self, columns: &Columns, contents: &'a [u8], at: usize) -> &'a [u8] {
+        match columns.is_whole() {
+            true => contents.get(columns.suffix(contents, at)).unwrap_or_default(),
+            false => self.joined(contents),
+        }
+    }
+
+    #[inline(never)]
+    fn joined<'a>(&'a self, contents: &'a [u8]) -> &'a [u8] {
         match self.prefix_len {
             0 => contents.get(self.rest.clone()),
             len => self.bytes.get(..len + self.rest.len()),
@@ -31,15 +41,26 @@ impl KeyBuffer {
         .unwrap_or_default()
     }
 
-    /// The first chunk of the key from `start` on, and the key's length from there; `None` if that is longer.
+    /// The first chunk of that key without the keyspace's prefix, and the length of that; `None` if the length is greater. If the key is empty, the
+    /// bytes that follow it may look like a prefix: then the result is `None`.
     #[inline(always)]
-    pub(crate) fn chunk<'a>(&'a self, contents: &'a [u8], start: usize) -> Option<(&'a [u8; CHUNK], usize)> {
-        let len = (self.prefix_len + self.rest.len()).checked_sub(start).filter(|len| *len <= CHUNK)?;
-        let rest = match self.prefix_len {
-            0 => contents.get(self.rest.start + start..),
-            _ => self.bytes.get(start..),
+    pub(crate) fn chunk<'a>(
+        &'a self,
+        (columns, contents, at): (&Columns, &'a [u8], usize),
+        prefix: &KeyPrefix,
+    ) -> Option<(&'a [u8; CHUNK], usize)> {
+        let (bytes, Range { start, end }) = match columns.is_whole() {
+            true => (contents, columns.suffix(contents, at)),
+            false if self.prefix_len == 0 => (contents, self.rest.clone()),
+            false => (&*self.bytes, 0..self.prefix_len + self.rest.len()),
         };
-        Some((rest?.first_chunk()?, len))
+        let mut chunk = bytes.get(start..)?.first_chunk()?;
+        let skipped = prefix.len_in(chunk);
+        if skipped > 0 {
+            chunk = bytes.get(start + skipped..)?.first_chunk()?;
+        }
+        let len = end.checked_sub(start + skipped).filter(|len| *len <= CHUNK)?;
+        Some((chunk, len))
     }
 
     /// Must be called before the buffer is used with another block.
@@ -51,15 +72,14 @@ impl KeyBuffer {
     /// Moves to entry `at` of a block.
     #[inline(always)]
     pub(crate) fn move_to(&mut self, columns: &Columns, contents: &[u8], at: usize) {
-        self.rest = columns.suffix(contents, at);
-        match columns.is_whole() {
-            true => self.prefix_len = 0,
-            false => self.put_together(columns, contents, at),
+        if !columns.is_whole() {
+            self.put_together(columns, contents, at);
         }
     }
 
     #[inline(never)]
     fn put_together(&mut self, columns: &Columns, contents: &[u8], at: usize) {
+        self.rest = columns.suffix(contents, at);
         let bundle = columns.bundle(at);
         if bundle + 1 != self.bundle {
             self.enter_bundle(columns, contents, bundle);

@@ -18,12 +18,12 @@ pub(super) const ONE_BUNDLE: u8 = 31;
 /// In place of a shift: there are no bundles and no prefixes.
 pub(super) const WHOLE: u8 = u8::MAX;
 
-/// The positions of a block's columns, as offsets in its contents.
+/// The positions of a block's columns, as offsets in its contents. Scans copy this, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
-    entries: usize,
-    keys: usize,
-    tags: usize,
+    entries: u32,
+    keys: u32,
+    tags: u32,
     value_offsets: Offsets,
     key_offsets: Offsets,
     bundle_shift: u8,
@@ -36,7 +36,7 @@ pub(crate) struct Columns {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Offsets {
     /// The position of the column.
-    at: usize,
+    at: u32,
     /// The length of an offset: 2 or 4. With 0 all parts of the other column have one length, which is stored instead.
     len: u8,
     /// That length; otherwise the mask of an offset in the four bytes at its place.
@@ -58,7 +58,7 @@ impl Offsets {
             2 => u32::from(u16::MAX),
             _ => u32::MAX,
         };
-        Some(Self { at, len, stride_or_mask })
+        Some(Self { at: u32::try_from(at).ok()?, len, stride_or_mask })
     }
 
     /// The start of part `at`; 0 outside the block.
@@ -68,7 +68,7 @@ impl Offsets {
             return at.wrapping_mul(self.stride_or_mask as usize);
         }
         // The footer follows, so that four bytes can be read.
-        let bytes = contents.get(self.at + usize::from(self.len) * at..).and_then(<[u8]>::first_chunk);
+        let bytes = contents.get(self.at as usize + usize::from(self.len) * at..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0, |bytes| (u32::from_le_bytes(*bytes) & self.stride_or_mask) as usize)
     }
 
@@ -80,7 +80,7 @@ impl Offsets {
             is_sound &= last <= next && next - last <= most;
             last = next;
         }
-        if is_sound { Ok(()) } else { Err(Malformed { offset: self.at, expected: "offsets that ascend" }) }
+        if is_sound { Ok(()) } else { Err(Malformed { offset: self.at as usize, expected: "offsets that ascend" }) }
     }
 }
 
@@ -122,28 +122,31 @@ impl Columns {
         }
         let bundles = if has_bundles { ((entries - 1) >> bundle_shift) + 1 } else { 0 };
         let key_offsets = Offsets::before(contents, body.len(), key_offset_len, entries + bundles)?;
-        let value_offsets = Offsets::before(contents, key_offsets.at, value_offset_len, entries)?;
-        let tags = value_offsets.at.checked_sub(usize::from(tag_len) * entries)?;
+        let value_offsets = Offsets::before(contents, key_offsets.at as usize, value_offset_len, entries)?;
+        let tags = (value_offsets.at as usize).checked_sub(usize::from(tag_len) * entries)?;
         let (keys, keys_len) = (value_offsets.get(contents, entries), key_offsets.get(contents, entries + bundles));
         let smallest_tag = u64::from_le_bytes(smallest);
-        let columns =
-            Self { entries, keys, tags, value_offsets, key_offsets, bundle_shift, tag_len, is_plain, smallest_tag };
-        (keys.checked_add(keys_len) == Some(tags)).then_some(columns)
+        if keys.checked_add(keys_len) != Some(tags) {
+            return None;
+        }
+        let [entries, keys, tags] = [entries, keys, tags].map(u32::try_from);
+        let (entries, keys, tags) = (entries.ok()?, keys.ok()?, tags.ok()?);
+        Some(Self { entries, keys, tags, value_offsets, key_offsets, bundle_shift, tag_len, is_plain, smallest_tag })
     }
 
     /// Checks all offsets and tags, so that each entry lies within its columns and limits. Neither the order of keys nor whether the block is as plain
     /// as it says is checked. O(entries).
     pub(crate) fn check(&self, contents: &[u8]) -> Decoded {
-        let bundles = if self.is_whole() { 0 } else { self.bundle(self.entries - 1) + 1 };
-        self.value_offsets.check(contents, self.entries, MAX_VALUE_LEN)?;
-        self.key_offsets.check(contents, self.entries + bundles, MAX_STORED_KEY_LEN)?;
-        for at in 0..self.entries {
+        let bundles = if self.is_whole() { 0 } else { self.bundle(self.len() - 1) + 1 };
+        self.value_offsets.check(contents, self.len(), MAX_VALUE_LEN)?;
+        self.key_offsets.check(contents, self.len() + bundles, MAX_STORED_KEY_LEN)?;
+        for at in 0..self.len() {
             let (tag, value) = (self.tag(contents, at), self.value(contents, at));
             let is_value = tag & 1 == Kind::Value as u64;
             let fits = is_value || !self.is_plain() && (value.is_empty() || value.len() >= EXPIRY_LEN);
             let is_within = tag >= self.smallest_tag && tag >> 1 <= MAX_SEQNO;
             if !is_within || !fits || self.key_len(contents, at) > MAX_STORED_KEY_LEN {
-                return Err(Malformed { offset: self.tags, expected: "an entry within its limits" });
+                return Err(Malformed { offset: self.tags(), expected: "an entry within its limits" });
             }
         }
         Ok(())
@@ -152,7 +155,19 @@ impl Columns {
     /// The number of entries, at least 1.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.entries
+        self.entries as usize
+    }
+
+    /// The position of the keys.
+    #[inline(always)]
+    fn keys(&self) -> usize {
+        self.keys as usize
+    }
+
+    /// The position of the tags, which is the end of the keys.
+    #[inline(always)]
+    fn tags(&self) -> usize {
+        self.tags as usize
     }
 
     /// Whether the block has one version of each key, and each is a value that does not expire.
@@ -164,7 +179,7 @@ impl Columns {
     /// The keys and what follows them: all that a search reads before the value.
     #[inline]
     pub(crate) fn searched<'a>(&self, contents: &'a [u8]) -> &'a [u8] {
-        contents.get(self.keys..).unwrap_or_default()
+        contents.get(self.keys()..).unwrap_or_default()
     }
 
     /// Whether no key shares a prefix.
@@ -183,7 +198,7 @@ impl Columns {
     fn tag(&self, contents: &[u8], at: usize) -> u64 {
         let width = usize::from(self.tag_len);
         // The offsets and the footer follow, so that eight bytes can be read.
-        let bytes = contents.get(self.tags + width * at..).and_then(<[u8]>::first_chunk);
+        let bytes = contents.get(self.tags() + width * at..).and_then(<[u8]>::first_chunk);
         let above = bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
             & 1u64.checked_shl(8 * width as u32).unwrap_or(0).wrapping_sub(1);
         self.smallest_tag.wrapping_add(above)
@@ -213,8 +228,8 @@ impl Columns {
     #[inline]
     fn entries_of(&self, bundle: usize) -> Range<usize> {
         match self.is_whole() {
-            true => 0..self.entries,
-            false => bundle << self.bundle_shift..self.entries.min((bundle + 1) << self.bundle_shift),
+            true => 0..self.len(),
+            false => bundle << self.bundle_shift..self.len().min((bundle + 1) << self.bundle_shift),
         }
     }
 
@@ -232,7 +247,7 @@ impl Columns {
 
     #[inline(always)]
     fn part(&self, contents: &[u8], part: usize) -> Range<usize> {
-        let offset = |part| self.keys.wrapping_add(self.key_offsets.get(contents, part));
+        let offset = |part| self.keys().wrapping_add(self.key_offsets.get(contents, part));
         offset(part)..offset(part + 1)
     }
 
@@ -341,7 +356,7 @@ impl Columns {
     /// Like `find`, for a place that may be near this entry: the search begins there, and reads the fewer keys the nearer it is.
     #[inline]
     pub(crate) fn find_near(&self, contents: &[u8], key: &[u8], seqno: SeqNo, near: usize) -> Place {
-        let bundle = if self.bundle(self.entries - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };
+        let bundle = if self.bundle(self.len() - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };
         let Range { start, end } = self.entries_of(bundle);
         let prefix = contents.get(self.prefix(contents, bundle)).unwrap_or_default();
         let Some(rest) = strip_prefix(key, prefix) else {
@@ -351,8 +366,8 @@ impl Columns {
                 Place { at: if key < prefix { start } else { end }, is_key: false },
             );
         };
-        let keys = contents.get(self.keys..self.tags).unwrap_or_default();
-        let offsets = contents.get(self.key_offsets.at..).unwrap_or_default();
+        let keys = contents.get(self.keys()..self.tags()).unwrap_or_default();
+        let offsets = contents.get(self.key_offsets.at as usize..).unwrap_or_default();
         // The first part of a bundle is its prefix.
         let before = if self.is_whole() { 0 } else { bundle + 1 };
         let place = match self.key_offsets.len {
@@ -379,7 +394,7 @@ impl Columns {
     /// The end of a bundle is the start of the next one, which may have the key.
     #[inline]
     fn at_end_of_bundle(&self, contents: &[u8], key: &[u8], place: Place) -> Place {
-        match !place.is_key && place.at < self.entries && self.bundle(place.at) > 0 {
+        match !place.is_key && place.at < self.len() && self.bundle(place.at) > 0 {
             true => Place { is_key: self.has_key(contents, place.at, key), ..place },
             false => place,
         }
@@ -388,7 +403,7 @@ impl Columns {
     /// The last bundle whose first entry is before the target; the first bundle if there is none.
     #[inline(never)]
     fn find_bundle(&self, contents: &[u8], key: &[u8], seqno: SeqNo) -> usize {
-        let (mut low, mut high) = (0, self.bundle(self.entries - 1) + 1);
+        let (mut low, mut high) = (0, self.bundle(self.len() - 1) + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let first = self.entries_of(middle).start;

@@ -54,7 +54,7 @@ fn a_search_and_a_walk_read_the_same_keys_in_every_form() {
     for (at, key) in [b"aa", b"ab"].into_iter().enumerate() {
         let mut buffer = KeyBuffer::default();
         buffer.move_to(&columns, &contents, at);
-        assert_eq!(buffer.key(&contents), key);
+        assert_eq!(buffer.key(&columns, &contents, at), key);
         assert_eq!(columns.find(&contents, key, 9), Place { at, is_key: true });
     }
 }
@@ -137,7 +137,7 @@ fn offsets_grow_with_the_block() {
         assert_eq!((columns.seqno(&contents, 0), columns.seqno(&contents, 1)), (0, MAX_SEQNO));
         let mut buffer = KeyBuffer::default();
         buffer.move_to(&columns, &contents, 1);
-        assert!(buffer.key(&contents) == key);
+        assert!(buffer.key(&columns, &contents, 1) == key);
     }
 }
 

@@ -59,6 +59,9 @@ impl<'a> Wanted<'a> {
 
     /// The wanted entries from entry `start` of a block on, for a forward scan.
     pub(crate) fn after(&self, columns: &Columns, contents: &[u8], start: usize) -> Range<usize> {
+        if self.below == 0 {
+            return start..start;
+        }
         let until = |key, holds: fn(Ordering) -> bool| {
             columns.partition(contents, start..columns.len(), key, Side::Start, holds)
         };
@@ -126,9 +129,8 @@ pub(crate) struct Batch {
     block: SharedBlock,
     columns: Columns,
     entries: Range<usize>,
-    /// The index of the current entry, the range of its value in the contents, and its key.
+    /// The index of the current entry, and its key.
     at: usize,
-    value: Range<usize>,
     key: KeyBuffer,
 }
 
@@ -151,52 +153,58 @@ impl Batch {
     }
 
     /// The current entry's key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key(&self) -> &[u8] {
-        self.key.key(self.block.contents())
+        self.key.key(&self.columns, self.block.contents(), self.at)
+    }
+
+    /// The range in the contents of the current entry's value.
+    #[inline(always)]
+    fn value_range(&self) -> Range<usize> {
+        self.columns.value(self.block.contents(), self.at)
     }
 
     /// The current entry's value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self) -> &[u8] {
-        self.block.contents().get(self.value.clone()).unwrap_or_default()
+        self.block.contents().get(self.value_range()).unwrap_or_default()
     }
 
     /// The current entry's value, as a slice that shares the block.
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
-        self.block.slice(self.value.clone())
+        self.block.slice(self.value_range())
     }
 
-    /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share the block. This is to be inlined
+    /// The current entry, with its key without `prefix`, if the key fits a chunk and the value can share a cached block. This is to be inlined
     /// completely: a copy of slices that were just made would have to wait until their fields are stored.
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
-        let value = match &self.block {
-            SharedBlock::Cached(bytes) => Slice::long_view(bytes, self.value.start as u32, self.value.end as u32)?,
-            SharedBlock::Other(slice) => slice.part(self.value.clone())?,
-        };
-        let (chunk, len) = self.key.chunk(self.block.contents(), prefix.len_in(self.key()))?;
-        Some((Slice::of_chunk(chunk, len)?, value))
+        let SharedBlock::Cached(bytes) = &self.block else { return None };
+        let (chunk, len) = self.key.chunk((&self.columns, bytes, self.at), prefix)?;
+        let range = self.columns.value(bytes, self.at);
+        let value = Slice::long_view(bytes, range.start as u32, range.end as u32)?;
+        Some((Slice::of_chunk(chunk, len), value))
     }
 
     /// Moves to the next entry; false at the last one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> bool {
         self.at + 1 < self.entries.end && self.go(self.at + 1)
     }
 
     /// Moves to the previous entry; false at the first one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prev(&mut self) -> bool {
         self.at > self.entries.start && self.go(self.at - 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn go(&mut self, at: usize) -> bool {
-        let contents = self.block.contents();
-        (self.at, self.value) = (at, self.columns.value(contents, at));
-        self.key.move_to(&self.columns, contents, at);
+        self.at = at;
+        if !self.columns.is_whole() {
+            self.key.move_to(&self.columns, self.block.contents(), at);
+        }
         true
     }
 }

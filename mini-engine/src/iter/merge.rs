@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Batch, Direction, EntryIter, Stepped, Wanted};
+use super::{Batch, Direction, EntryIter, Next, Wanted};
 use crate::codec::head;
 use crate::error::Result;
 use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
@@ -137,45 +137,39 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// Moves the first of several children to its next entry, if that is possible without input or output.
-    fn step_among(&mut self) -> Option<Stepped> {
-        let is_tied = self.is_tied(1) || self.is_tied(2);
-        let top = self.heap.first_mut()?;
-        let (at, child) = (top.child, &mut self.children[top.child]);
-        let stepped = child.step();
-        if stepped.is_none() && child.valid() {
-            return None;
+    /// Lets the first of several children fill `batch` with keys that precede those of all others, or move to its next entry.
+    fn next_batch_among(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
+        let (top, is_tied) = (self.heap[0].child, self.is_tied(1) || self.is_tied(2));
+        let next = match self.top_and_second() {
+            Some((top, second)) => top.next_batch(batch, &wanted.below(second.key())),
+            None => self.children[top].next_batch(batch, wanted),
+        };
+        if next.is_err() {
+            self.heap.clear();
+            return next;
         }
         self.place_top();
-        let first = self.heap.first()?.child;
-        if first == at {
-            return stepped;
-        }
-        let first = &self.children[first];
-        Some(Stepped { seqno: first.seqno(), kind: first.kind(), repeats: is_tied })
+        self.repeats = false;
+        let is_still_first = self.heap.first().is_some_and(|first| first.child == top);
+        Ok(match next? {
+            Next::Batch => Next::Batch,
+            Next::Entry { seqno, kind, repeats } if is_still_first => {
+                self.repeats = repeats;
+                Next::Entry { seqno, kind, repeats }
+            }
+            // If another child is first now, it was second before.
+            Next::Entry { .. } | Next::End => {
+                self.repeats = is_tied && self.valid();
+                Next::entry_of(self)
+            }
+        })
     }
 
-    /// Lets `fill` fill `batch` from the top child, with keys that precede those of all other children.
-    fn fill_from_top(
-        &mut self,
-        batch: &mut Batch,
-        wanted: &Wanted<'_>,
-        fill: impl FnOnce(&mut I, &mut Batch, &Wanted<'_>) -> bool,
-    ) -> bool {
-        let Some(top) = self.heap.first().map(|top| top.child) else { return false };
-        let is_filled = match self.second() {
-            None => fill(&mut self.children[top], batch, wanted),
-            Some(second) => match (self.children.get_disjoint_mut([top, second]), self.direction) {
-                (Ok([top, second]), Direction::Forward) => fill(top, batch, &wanted.below(second.key())),
-                (Ok([top, second]), Direction::Backward) => fill(top, batch, &wanted.above(second.key())),
-                (Err(_), _) => false,
-            },
-        };
-        if is_filled {
-            self.repeats = false;
-            self.place_top();
-        }
-        is_filled
+    /// The first child and the one that comes after it.
+    fn top_and_second(&mut self) -> Option<(&mut I, &I)> {
+        let (top, second) = (self.heap.first()?.child, self.second()?);
+        let [top, second] = self.children.get_disjoint_mut([top, second]).ok()?;
+        Some((top, second))
     }
 
     /// The child that comes after the top one.
@@ -282,24 +276,38 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
     }
 
     #[inline]
-    fn step(&mut self) -> Option<Stepped> {
-        let stepped = match &self.heap[..] {
-            _ if self.direction != Direction::Forward => None,
-            [top] => self.children[top.child].step(),
-            _ => self.step_among(),
-        };
-        if let Some(stepped) = stepped {
-            self.repeats = stepped.repeats;
+    fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
+        match &self.heap[..] {
+            [] => Ok(Next::End),
+            _ if self.direction != Direction::Forward => self.next().map(|()| Next::entry_of(self)),
+            [top] => {
+                let next = self.children[top.child].next_batch(batch, wanted);
+                self.repeats = matches!(next, Ok(Next::Entry { repeats: true, .. }));
+                if !matches!(next, Ok(Next::Batch | Next::Entry { .. })) {
+                    self.heap.clear();
+                }
+                next
+            }
+            _ => self.next_batch_among(batch, wanted),
         }
-        stepped
-    }
-
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.direction == Direction::Forward && self.fill_from_top(batch, wanted, I::fill)
     }
 
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.direction == Direction::Backward && self.fill_from_top(batch, wanted, I::fill_back)
+        if self.heap.is_empty() || self.direction != Direction::Backward {
+            return false;
+        }
+        let is_filled = match self.top_and_second() {
+            Some((top, second)) => top.fill_back(batch, &wanted.above(second.key())),
+            None => {
+                let top = self.heap[0].child;
+                self.children[top].fill_back(batch, wanted)
+            }
+        };
+        if is_filled {
+            self.repeats = false;
+            self.place_top();
+        }
+        is_filled
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
@@ -319,7 +327,7 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.step().is_some() { Ok(()) } else { self.go(Direction::Forward) }
+        self.go(Direction::Forward)
     }
 
     fn prev(&mut self) -> Result<()> {

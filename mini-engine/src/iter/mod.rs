@@ -61,18 +61,12 @@ pub(crate) trait EntryIter: Send {
     fn prev(&mut self) -> Result<()>;
     /// Whether `next` moved here from an entry with the same key. The result is undefined after other moves.
     fn repeats(&self) -> bool;
-    /// Like `next` on a valid iterator, if that needs only bytes in memory. If it returns `None`, the iterator has not moved, or is past the
-    /// last entry: `next` continues from there. It has no errors, and does no input or output, so that a scan's path to the next entry is short enough
-    /// for one function.
+    /// Like `next`. If the entries that follow are `wanted`, fills `batch` with them, as far as they are in one block, and moves to the last of them
+    /// (B2); the first of them is never a version of the current key.
     #[inline]
-    fn step(&mut self) -> Option<Stepped> {
-        None
-    }
-    /// Fills `batch` with the entries after the current one that are `wanted`, as far as that needs only bytes in memory, and moves to the
-    /// last of them (B2). Returns false, and does not move, if there are none.
-    #[inline]
-    fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
-        false
+    fn next_batch(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> Result<Next> {
+        self.next()?;
+        Ok(Next::entry_of(self))
     }
     /// Fills `batch` with the current entry and those before it that are `wanted`, as far as they are in one block, and moves to the entry
     /// before them. Returns false, and does not move, if there are no wanted entries.
@@ -82,13 +76,26 @@ pub(crate) trait EntryIter: Send {
     }
 }
 
-/// The information that a scan needs about an entry.
+/// Where a move of a scan has led.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stepped {
-    pub(crate) seqno: SeqNo,
-    pub(crate) kind: Kind,
-    /// Like [`EntryIter::repeats`].
-    pub(crate) repeats: bool,
+pub(crate) enum Next {
+    /// To the last entry of a batch.
+    Batch,
+    /// To the next entry; `repeats` is like [`EntryIter::repeats`].
+    Entry { seqno: SeqNo, kind: Kind, repeats: bool },
+    /// Past the last entry.
+    End,
+}
+
+impl Next {
+    /// The entry to which `next` has moved the iterator.
+    #[inline]
+    pub(crate) fn entry_of(iter: &(impl EntryIter + ?Sized)) -> Self {
+        match iter.valid() {
+            true => Self::Entry { seqno: iter.seqno(), kind: iter.kind(), repeats: iter.repeats() },
+            false => Self::End,
+        }
+    }
 }
 
 /// Implements [`EntryIter`] for an enum of iterators: a closed set needs no virtual call for each entry.
@@ -105,13 +112,17 @@ macro_rules! impl_entry_iter {
                 fn value_slice(&self) -> $crate::types::Slice;
                 fn seek_to_first(&mut self) -> $crate::error::Result<()>;
                 fn seek_to_last(&mut self) -> $crate::error::Result<()>;
-                fn step(&mut self) -> Option<$crate::iter::Stepped>;
                 fn next(&mut self) -> $crate::error::Result<()>;
                 fn prev(&mut self) -> $crate::error::Result<()>;
             );
 
-            fn fill(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
-                match self { $(Self::$variant(inner) => inner.fill(batch, wanted)),+ }
+            #[inline]
+            fn next_batch(
+                &mut self,
+                batch: &mut $crate::iter::Batch,
+                wanted: &$crate::iter::Wanted<'_>,
+            ) -> $crate::error::Result<$crate::iter::Next> {
+                match self { $(Self::$variant(inner) => inner.next_batch(batch, wanted)),+ }
             }
 
             fn fill_back(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {

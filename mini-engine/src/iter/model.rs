@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::{Batch, EntryIter, MergeIter, Stepped, VisibleIter, Wanted};
+use super::{Batch, EntryIter, MergeIter, Next, VisibleIter, Wanted};
 use crate::columns::{BlockBuilder, Columns};
 use crate::error::{Error, Result};
 use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
@@ -85,18 +85,16 @@ impl EntryIter for SortedVec {
         let before = self.at.and_then(|at| at.checked_sub(1));
         before.is_some_and(|before| self.entries[before].key == self.key())
     }
-    fn step(&mut self) -> Option<Stepped> {
-        // As with blocks of two entries, every second step must use `next`. At the end both calls are possible.
-        let next = self.at.map(|at| at + 1).filter(|next| next % 2 == 1)?;
-        self.at = (next < self.entries.len()).then_some(next);
-        self.at?;
-        Some(Stepped { seqno: self.seqno(), kind: self.kind(), repeats: self.repeats() })
-    }
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        let Some(at) = self.at else { return false };
+    fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
+        let Some(at) = self.at else { return Ok(Next::End) };
         let (contents, columns) = self.block();
         let entries = wanted.after(&columns, &contents, at + 1);
-        self.lend(batch, entries.clone(), entries.start) && self.go(Some(entries.end - 1)).is_ok()
+        if self.lend(batch, entries.clone(), entries.start) {
+            self.go(Some(entries.end - 1))?;
+            return Ok(Next::Batch);
+        }
+        self.next()?;
+        Ok(Next::entry_of(self))
     }
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let Some(at) = self.at else { return false };
@@ -209,17 +207,18 @@ pub(crate) fn assert_same(subject: &mut dyn EntryIter, model: &mut SortedVec, mo
             assert_batches(subject, model, false);
         }
         if subject.valid() {
-            let stepped = subject.step();
-            if stepped.is_none() {
-                subject.next().expect("no error injected");
-            }
+            let none = Wanted { below: 0, bound: Bound::Unbounded };
+            let next = subject.next_batch(&mut Batch::default(), &none).expect("no error injected");
             model.next().expect("a vector");
             assert_eq!(current(subject), current(model), "after a step after move {i} of {moves:?}");
             let known = subject.valid().then(|| (subject.seqno(), subject.kind(), subject.repeats()));
             assert_eq!(subject.repeats() && subject.valid(), model.repeats(), "a step after move {i} of {moves:?}");
-            if let Some(Stepped { seqno, kind, repeats }) = stepped {
-                assert_eq!(Some((seqno, kind, repeats)), known, "after move {i} of {moves:?}");
-            }
+            let found = match next {
+                Next::Batch => panic!("a batch of unwanted entries after move {i} of {moves:?}"),
+                Next::Entry { seqno, kind, repeats } => Some((seqno, kind, repeats)),
+                Next::End => None,
+            };
+            assert_eq!(found, known, "after move {i} of {moves:?}");
         }
         assert_batches(subject, model, true);
     }
@@ -235,8 +234,16 @@ fn assert_batches(subject: &mut dyn EntryIter, model: &mut SortedVec, is_forward
         if !subject.valid() {
             return;
         }
-        let mut left =
-            if is_forward { subject.fill(&mut batch, &wanted) } else { subject.fill_back(&mut batch, &wanted) };
+        let mut left = match is_forward {
+            true => match subject.next_batch(&mut batch, &wanted).expect("no error injected") {
+                Next::Batch => true,
+                Next::Entry { .. } | Next::End => {
+                    model.next().expect("a vector");
+                    false
+                }
+            },
+            false => subject.fill_back(&mut batch, &wanted),
+        };
         while left {
             if is_forward {
                 model.next().expect("a vector");
@@ -319,11 +326,8 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     fn repeats(&self) -> bool {
         self.inner.repeats()
     }
-    fn step(&mut self) -> Option<Stepped> {
-        self.moved().ok()?.step()
-    }
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.moved().is_ok_and(|inner| inner.fill(batch, wanted))
+    fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
+        self.moved()?.next_batch(batch, wanted)
     }
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         self.moved().is_ok_and(|inner| inner.fill_back(batch, wanted))

@@ -13,10 +13,10 @@
 
 use std::ops::Bound;
 
-use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Stepped, Wanted};
+use super::{Batch, Direction, EntryIter, Hidden, MergeIter, Next, Wanted};
 use crate::error::Result;
 use crate::types::{
-    EXPIRY_LEN, KeyPrefix, Kind, MAX_SEQNO, Millis, SeqNo, Slice, is_above, is_below, shown, shown_slice, split_expiry,
+    EXPIRY_LEN, Kind, MAX_SEQNO, Millis, SeqNo, Slice, is_above, is_below, shown, shown_slice, split_expiry,
 };
 
 /// The number of versions of one key that are stepped over before a seek skips the others.
@@ -225,26 +225,20 @@ impl<I: EntryIter> VisibleIter<I> {
         self.show_prev()
     }
 
-    /// Moves to the next entry if it is in the batch. Otherwise does nothing, and `next` has to be called.
-    #[inline]
-    pub(crate) fn next_in_batch(&mut self) -> bool {
-        matches!(self.state, State::Batch(Direction::Forward)) && self.batch.next()
+    /// Moves to the next entry if it is in the batch, which is returned. Otherwise does nothing, and `next` has to be called.
+    #[inline(always)]
+    pub(crate) fn next_in_batch(&mut self) -> Option<&Batch> {
+        (matches!(self.state, State::Batch(Direction::Forward)) && self.batch.next()).then_some(&self.batch)
     }
 
     /// The same in backward direction.
-    #[inline]
-    pub(crate) fn prev_in_batch(&mut self) -> bool {
-        matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()
-    }
-
-    /// The shown entry, with its key without `prefix`, if the entry is short and in the batch.
     #[inline(always)]
-    pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
-        if matches!(self.state, State::Batch(_)) { self.batch.short_entry(prefix) } else { None }
+    pub(crate) fn prev_in_batch(&mut self) -> Option<&Batch> {
+        (matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()).then_some(&self.batch)
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {
-        if self.next_in_batch() {
+        if self.next_in_batch().is_some() {
             return Ok(());
         }
         match self.state {
@@ -256,29 +250,24 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in forward direction; the inner iterator must be at the shown one.
     fn next_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper) };
-        if self.shown_below > 0 && self.inner.fill(&mut self.batch, &wanted) {
-            self.state = State::Batch(Direction::Forward);
-            return Ok(());
-        }
-        self.state = State::Forward;
-        let stepped = self.inner.step();
-        if let Some(Stepped { seqno, kind: Kind::Value, repeats: false }) = stepped
-            && seqno < self.shown_below
-            && self.is_below_upper()
-        {
-            return Ok(());
-        }
-        self.show_next_after(stepped)
-    }
-
-    /// Continues after a step that has not reached a shown entry, or without a step.
-    fn show_next_after(&mut self, stepped: Option<Stepped>) -> Result<()> {
         self.state = State::Invalid;
-        if stepped.is_none_or(|stepped| stepped.repeats) {
-            self.skip_versions()?;
+        let wanted = Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper) };
+        match self.inner.next_batch(&mut self.batch, &wanted)? {
+            Next::Batch => self.state = State::Batch(Direction::Forward),
+            Next::Entry { seqno, kind: Kind::Value, repeats: false }
+                if seqno < self.shown_below && self.is_below_upper() =>
+            {
+                self.state = State::Forward;
+            }
+            Next::Entry { repeats, .. } => {
+                if repeats {
+                    self.skip_versions()?;
+                }
+                self.show_next()?;
+            }
+            Next::End => {}
         }
-        self.show_next()
+        Ok(())
     }
 
     /// Shows the next entry after a change of direction: the shown one was found in backward direction.
@@ -291,7 +280,7 @@ impl<I: EntryIter> VisibleIter<I> {
     }
 
     pub(crate) fn prev(&mut self) -> Result<()> {
-        if self.prev_in_batch() {
+        if self.prev_in_batch().is_some() {
             return Ok(());
         }
         match self.state {

@@ -16,7 +16,7 @@ use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool, Versio
 use self::range_tombstones::{MemtableRanges, RANGE_BYTES, RangeSets, memory_of};
 use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, kind};
 use crate::error::{Error, Result};
-use crate::iter::{EntryIter, Stepped, impl_entry_iter};
+use crate::iter::{Batch, EntryIter, Next, Wanted, impl_entry_iter};
 use crate::options::MemtableKind;
 use crate::types::{BatchOp, Kind, MAX_SEQNO, Millis, RangeTombstone, SeqNo, Slice, WriteBatch, shown};
 
@@ -406,6 +406,15 @@ impl SkipListIter {
         Self { cursor: table.owned_cursor(), passed: Vec::new(), repeats: false }
     }
 
+    fn step(&mut self) -> Next {
+        let Some(version) = self.cursor.version() else { return Next::End };
+        self.passed.clear();
+        self.passed.extend_from_slice(version.key);
+        let Some(next) = self.cursor.next() else { return Next::End };
+        self.repeats = next.key == self.passed;
+        Next::Entry { seqno: next.seqno, kind: kind_of(&next), repeats: self.repeats }
+    }
+
     /// Makes the version that a search has found the current one.
     fn take(&mut self) -> Result<()> {
         if self.valid() {
@@ -443,12 +452,8 @@ impl EntryIter for SkipListIter {
         self.repeats
     }
 
-    fn step(&mut self) -> Option<Stepped> {
-        self.passed.clear();
-        self.passed.extend_from_slice(self.cursor.version()?.key);
-        let next = self.cursor.next()?;
-        self.repeats = next.key == self.passed;
-        Some(Stepped { seqno: next.seqno, kind: kind_of(&next), repeats: self.repeats })
+    fn next_batch(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> Result<Next> {
+        Ok(self.step())
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

@@ -124,12 +124,12 @@ impl Slice {
         }
     }
 
-    /// The first `len` bytes of a chunk, stored inline; `None` if the chunk has fewer.
+    /// The first `len` bytes of a chunk, or all if it has fewer, stored inline.
     #[inline(always)]
-    pub(crate) fn of_chunk(chunk: &[u8; 16], len: usize) -> Option<Self> {
+    pub(crate) fn of_chunk(chunk: &[u8; 16], len: usize) -> Self {
         let mut bytes = [0; INLINE];
         bytes[..16].copy_from_slice(chunk);
-        (len <= 16).then_some(Self(Repr::Inline { len: len as u8, bytes }))
+        Self(Repr::Inline { len: len.min(16) as u8, bytes })
     }
 
     /// The bytes from `start` to `end` of `bytes`, which are shared; `None` if they are short enough to be stored inline, or do not lie within.
@@ -137,7 +137,10 @@ impl Slice {
     pub(crate) fn long_view(bytes: &Arc<[u8]>, start: u32, end: u32) -> Option<Self> {
         let is_long = end.checked_sub(start).is_some_and(|len| len > INLINE as u32);
         let is_within = end as usize <= bytes.len() && end != SharedPart::END;
-        (is_long && is_within).then(|| Self(Repr::Shared { bytes: Arc::clone(bytes), part: SharedPart { start, end } }))
+        if !is_long || !is_within {
+            return None;
+        }
+        Some(Self(Repr::Shared { bytes: Arc::clone(bytes), part: SharedPart { start, end } }))
     }
 
     #[inline]
@@ -313,8 +316,8 @@ mod tests {
         assert!(from_start.shared_from_start().is_some_and(|bytes| Arc::ptr_eq(bytes, &shared)));
         assert!(Slice::view(&shared, 1..190).expect("in range").shared_from_start().is_none());
         let chunk: [u8; 16] = std::array::from_fn(|at| at as u8);
-        assert_eq!(Slice::of_chunk(&chunk, 5).as_deref(), Some(&chunk[..5]));
-        assert_eq!((Slice::of_chunk(&chunk, 16).as_deref(), Slice::of_chunk(&chunk, 17)), (Some(&chunk[..]), None));
+        assert_eq!(*Slice::of_chunk(&chunk, 5), chunk[..5]);
+        assert_eq!([16, 17].map(|len| Slice::of_chunk(&chunk, len)), [&chunk[..]; 2]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::quarantine::check_range;
 use super::scan::Scan;
 use crate::db::core::Source;
 use crate::error::{Error, Result};
-use crate::iter::{Direction, MergeIter, VisibleIter};
+use crate::iter::{Batch, Direction, MergeIter, VisibleIter};
 use crate::types::{KeyBounds, KeyPrefix, OwnedBounds, Slice, place_after, system_time};
 
 /// After this many consecutive keys without a value, a scan searches the dead ranges for more: at first the lower number, at most the upper.
@@ -127,32 +127,39 @@ impl Cursor {
     /// [`Cursor::seek_to_first`].
     #[inline]
     pub fn advance(&mut self) -> Result<()> {
-        if self.next_in_batch() { Ok(()) } else { self.go(Direction::Forward, &Start::Here, VisibleIter::next) }
+        if self.next_in_batch().is_some() {
+            Ok(())
+        } else {
+            self.go(Direction::Forward, &Start::Here, VisibleIter::next)
+        }
     }
 
     /// Moves to the previous entry. From the first entry, or without a position, the cursor becomes invalid. Errors are those of
     /// [`Cursor::seek_to_first`].
     #[inline]
     pub fn retreat(&mut self) -> Result<()> {
-        if self.prev_in_batch() { Ok(()) } else { self.go(Direction::Backward, &Start::Here, VisibleIter::prev) }
+        if self.prev_in_batch().is_some() {
+            Ok(())
+        } else {
+            self.go(Direction::Backward, &Start::Here, VisibleIter::prev)
+        }
     }
 
-    /// Moves to the next entry, if that is in the batch that was read. Otherwise does nothing.
-    #[inline]
-    pub(super) fn next_in_batch(&mut self) -> bool {
-        !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::next_in_batch)
+    /// Moves to the next entry, if that is in the batch that was read, which is returned. Otherwise does nothing.
+    #[inline(always)]
+    pub(super) fn next_in_batch(&mut self) -> Option<&Batch> {
+        self.entries.as_mut().filter(|_| !self.is_guarded)?.next_in_batch()
     }
 
     /// The same in backward direction.
-    #[inline]
-    pub(super) fn prev_in_batch(&mut self) -> bool {
-        !self.is_guarded && self.entries.as_mut().is_some_and(VisibleIter::prev_in_batch)
+    #[inline(always)]
+    pub(super) fn prev_in_batch(&mut self) -> Option<&Batch> {
+        self.entries.as_mut().filter(|_| !self.is_guarded)?.prev_in_batch()
     }
 
-    /// The current entry, if it is short and comes from a batch.
-    #[inline(always)]
-    pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
-        self.entries.as_ref()?.short_entry(&self.prefix)
+    /// The prefix of the keyspace.
+    pub(super) fn prefix(&self) -> KeyPrefix {
+        self.prefix
     }
 
     /// The value of the current entry, shared with its cached block if possible.

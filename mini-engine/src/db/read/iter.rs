@@ -76,15 +76,6 @@ impl End {
         End { cursor, state: EndState::Start }
     }
 
-    /// The entry to which the last step has moved within a batch. Meant to be inlined, like [`Batch::short_entry`](crate::iter::Batch::short_entry).
-    #[inline(always)]
-    fn entry_in_batch(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
-        match self.cursor.short_entry() {
-            Some(entry) => entry,
-            None => self.entry(scratch),
-        }
-    }
-
     /// The current entry. Makes at most one allocation, unless key and value are both long and from a memtable.
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
@@ -194,9 +185,14 @@ impl Iterator for Iter {
         // With no other end and no seek target, nothing can limit such a step.
         if let Some(Walk { front: front @ End { state: EndState::Yielded, .. }, back: None, scratch, .. }) =
             &mut self.walk
-            && front.cursor.next_in_batch()
         {
-            return Some(Ok(front.entry_in_batch(scratch)));
+            let prefix = front.cursor.prefix();
+            if let Some(batch) = front.cursor.next_in_batch() {
+                return match batch.short_entry(&prefix) {
+                    Some(entry) => Some(Ok(entry)),
+                    None => Some(Ok(front.entry(scratch))),
+                };
+            }
         }
         self.yield_from(Walk::step_front)
     }
@@ -208,9 +204,14 @@ impl DoubleEndedIterator for Iter {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         if let Some(Walk { front: End { state: EndState::Start, .. }, back: Some(back), scratch, .. }) = &mut self.walk
-            && back.cursor.prev_in_batch()
         {
-            return Some(Ok(back.entry_in_batch(scratch)));
+            let prefix = back.cursor.prefix();
+            if let Some(batch) = back.cursor.prev_in_batch() {
+                return match batch.short_entry(&prefix) {
+                    Some(entry) => Some(Ok(entry)),
+                    None => Some(Ok(back.entry(scratch))),
+                };
+            }
         }
         self.yield_from(Walk::step_back)
     }

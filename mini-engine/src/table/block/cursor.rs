@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::codec::Malformed;
 use crate::columns::{Columns, Decoded, KeyBuffer, Place, Side};
-use crate::iter::{Batch, Stepped, Wanted};
+use crate::iter::{Batch, Wanted};
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::read_ahead;
 use crate::types::{Kind, SeqNo, Slice};
@@ -42,6 +42,7 @@ impl Cursor {
     /// Moves the cursor to `block`, and makes it invalid. Detects whether the first entry of the block has the cursor's last key.
     pub(crate) fn enter(&mut self, block: Block) -> Decoded {
         let columns = block.columns()?;
+        self.at = self.at.min(self.columns.len() - 1);
         self.repeats = columns.has_key(block.contents(), 0, self.key());
         (self.at, self.columns, self.block) = (columns.len(), columns, block);
         self.key.leave_block();
@@ -67,7 +68,7 @@ impl Cursor {
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.key.key(self.block.contents())
+        self.key.key(&self.columns, self.block.contents(), self.at)
     }
 
     #[inline]
@@ -134,14 +135,10 @@ impl Cursor {
         self.repeats = self.valid() && self.columns.repeats(self.block.contents(), self.at);
     }
 
-    /// Like `next`, if the next entry is in this block; otherwise the cursor does not move.
+    /// Whether the cursor is at the last entry.
     #[inline]
-    pub(crate) fn step(&mut self) -> Option<Stepped> {
-        if self.at + 1 >= self.columns.len() {
-            return None;
-        }
-        self.next();
-        Some(Stepped { seqno: self.seqno(), kind: self.kind(), repeats: self.repeats })
+    pub(crate) fn is_last(&self) -> bool {
+        self.at + 1 == self.columns.len()
     }
 
     /// Moves to the previous entry, or becomes invalid at the first.
@@ -150,15 +147,31 @@ impl Cursor {
         self.go(self.at.wrapping_sub(1));
     }
 
-    /// Fills `batch` from this block, like [`EntryIter::fill`](crate::iter::EntryIter::fill).
-    pub(crate) fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        let (contents, start) = (self.block.contents(), self.at + 1);
-        if start >= self.columns.len() {
-            return false;
+    /// Moves to the entry after the current one, which is not the last, as [`EntryIter::next_batch`](crate::iter::EntryIter::next_batch) does. Returns
+    /// whether `batch` was filled.
+    #[inline]
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.fill_from(self.at + 1, batch, wanted) || {
+            self.next();
+            false
         }
-        let entries = wanted.after(&self.columns, contents, start);
+    }
+
+    /// The same, but moves to the first entry, as if from the last entry of the block before.
+    #[inline]
+    pub(crate) fn first_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        !self.repeats && self.fill_from(0, batch, wanted) || {
+            self.seek_to_first();
+            false
+        }
+    }
+
+    /// Fills `batch` with the wanted entries from `start` on, and moves to the last of them; returns false, and does not move, if there are none.
+    fn fill_from(&mut self, start: usize, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let entries = wanted.after(&self.columns, self.block.contents(), start);
         self.lend(batch, entries.clone(), start) && {
             self.go(entries.end - 1);
+            self.repeats = false;
             true
         }
     }

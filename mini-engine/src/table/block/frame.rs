@@ -40,16 +40,39 @@ const ZSTD: u8 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnBlock {
     pub(crate) bytes: Arc<[u8]>,
-    /// The columns of a data block that was checked, and samples of its keys, beside the pointer: a search need not wait for the block. Otherwise empty.
+    /// The columns of a data block that was checked, beside the pointer; otherwise empty.
     columns: Columns,
+}
+
+/// A data block in the cache, with samples of its keys beside the pointer: a search need not wait for the block.
+#[derive(Debug)]
+pub(crate) struct SampledBlock {
+    pub(crate) block: OwnBlock,
     samples: KeySamples,
 }
 
-impl Evict for OwnBlock {}
+impl Evict for SampledBlock {}
+
+impl SampledBlock {
+    pub(crate) fn new(block: OwnBlock) -> Self {
+        let samples = block.columns().map(|columns| KeySamples::of(&columns, block.contents()));
+        Self { samples: samples.unwrap_or_default(), block }
+    }
+
+    /// Like [`Block::find`].
+    #[inline(always)]
+    pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
+        Ok(lookup((&self.block.columns()?, &self.samples), self.block.contents(), key, seqno))
+    }
+
+    pub(crate) fn memory_len(&self) -> usize {
+        self.block.bytes.len() + size_of::<Self>()
+    }
+}
 
 impl OwnBlock {
     fn new(bytes: Arc<[u8]>) -> Self {
-        Self { bytes, columns: Columns::default(), samples: KeySamples::default() }
+        Self { bytes, columns: Columns::default() }
     }
 
     /// Reads the cache lines of the reference count and of the block's end, which has its footer. Both are cache misses, and no load can be
@@ -68,16 +91,6 @@ impl OwnBlock {
     #[inline]
     pub(crate) fn columns(&self) -> Decoded<Columns> {
         if self.columns.len() > 0 { Ok(self.columns) } else { Columns::of(self.contents()) }
-    }
-
-    /// The newest version of `key` with a number <= `seqno`, in a data block.
-    #[inline(always)]
-    pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
-        Ok(lookup((&self.columns()?, &self.samples), self.contents(), key, seqno))
-    }
-
-    pub(crate) fn memory_len(&self) -> usize {
-        self.bytes.len() + size_of::<Self>()
     }
 }
 
@@ -101,7 +114,7 @@ impl Block {
 
     /// The bytes of memory that the block takes; 0 in a mapped file.
     pub(crate) fn memory_len(&self) -> usize {
-        if let Self::Own(block) = self { block.memory_len() } else { 0 }
+        if let Self::Own(block) = self { block.bytes.len() + size_of::<OwnBlock>() } else { 0 }
     }
 
     /// A part of the contents, or `None` if the range does not lie within the block.
@@ -118,12 +131,9 @@ impl Block {
         }
     }
 
-    /// Like [`OwnBlock::find`].
+    /// The newest version of `key` with a number <= `seqno`, in a data block.
     pub(crate) fn find(&self, key: &[u8], seqno: SeqNo) -> Decoded<Option<Found>> {
-        match self {
-            Self::Own(block) => block.find(key, seqno),
-            Self::Mapped { .. } => Ok(lookup((&self.columns()?, &KeySamples::default()), self.contents(), key, seqno)),
-        }
+        Ok(lookup((&self.columns()?, &KeySamples::default()), self.contents(), key, seqno))
     }
 
     /// The columns of a data block.
@@ -242,7 +252,7 @@ impl BlockLocation<'_> {
         let checked = Columns::of(contents).and_then(|columns| columns.check(contents).map(|()| columns));
         let found = checked.map_err(|malformed| malformed.in_file(self.path, self.handle.offset))?;
         if let Block::Own(block) = &mut block {
-            (block.columns, block.samples) = (found, KeySamples::of(&found, block.contents()));
+            block.columns = found;
         }
         Ok(block)
     }

@@ -5,5 +5,5 @@ pub(super) mod frame;
 pub(super) mod lookup;
 
 pub(super) use cursor::Cursor;
-pub(super) use frame::{Block, BlockLocation, OwnBlock, TRAILER_LEN, is_raw};
+pub(super) use frame::{Block, BlockLocation, SampledBlock, TRAILER_LEN, is_raw};
 pub(super) use lookup::Found;

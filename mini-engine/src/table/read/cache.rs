@@ -20,19 +20,19 @@ use crate::fs::{self, File, FileSystem};
 use crate::lock::{lock, wait, wait_timeout};
 use crate::metrics::Counters;
 use crate::options::TableReads;
-use crate::table::block::OwnBlock;
+use crate::table::block::SampledBlock;
 use crate::table::format::file_name;
 use crate::table::index::Partition;
 use crate::types::MappedBytes;
 
 /// The block cache of one database.
-pub(crate) type BlockCache = cache::BlockCache<Partition, OwnBlock>;
+pub(crate) type BlockCache = cache::BlockCache<Partition, SampledBlock>;
 /// A partition in memory, with slots for its data blocks.
-pub(crate) type CachedPartition = cache::CachedPartition<Partition, OwnBlock>;
+pub(crate) type CachedPartition = cache::CachedPartition<Partition, SampledBlock>;
 /// A partition in the cache, as a pinned reader finds it.
-pub(crate) type Group = cache::Group<Partition, OwnBlock>;
+pub(crate) type Group = cache::Group<Partition, SampledBlock>;
 /// The slots of a table's partitions.
-pub(crate) type Partitions = cache::Partitions<Partition, OwnBlock>;
+pub(crate) type Partitions = cache::Partitions<Partition, SampledBlock>;
 
 /// The slot for a table's file, which is filled while the file is open.
 pub(crate) type FileSlot = Arc<[FilePlace]>;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{Batch, EntryIter, Stepped, Wanted, show_entry_of};
+use crate::iter::{Batch, EntryIter, Next, Wanted, show_entry_of};
 use crate::table::block::Cursor;
 use crate::table::format::Handle;
 use crate::table::index::{FencePlace, Partition};
@@ -71,22 +71,19 @@ impl TableIter {
         Ok(self.partition.as_ref().map(|(_, partition)| partition))
     }
 
-    /// Loads the data block of partition `at` that `choose` selects, and positions the cursor in it with `place`; past either end, and after an
-    /// error, the iterator becomes invalid.
-    fn enter(
+    /// Loads the data block of partition `at` that `choose` selects, and positions the cursor in it with `place`, whose result it returns; past either
+    /// end, and after an error, the iterator becomes invalid.
+    fn enter<R>(
         &mut self,
         at: usize,
         choose: impl FnOnce(&Partition) -> usize,
-        place: impl FnOnce(&mut Cursor),
-    ) -> Result<()> {
-        match self.load(at, choose) {
-            Ok(true) => {
-                self.move_by(place);
-                Ok(())
-            }
-            other => {
+        place: impl FnOnce(&mut Cursor) -> R,
+    ) -> Result<Option<R>> {
+        match (self.load(at, choose), &mut self.cursor) {
+            (Ok(true), Some(cursor)) => Ok(Some(place(cursor))),
+            (other, _) => {
                 self.cursor = None;
-                other.map(drop)
+                other.map(|_| None)
             }
         }
     }
@@ -119,12 +116,13 @@ impl TableIter {
         cursor.valid()
     }
 
-    /// After the last entry of a block comes the first one of the next block. Every block has entries, so one step is enough.
-    fn enter_next_block(&mut self) -> Result<()> {
+    /// Positions the cursor in the next block with `place`. After the last entry of a block comes the first one of the next block: every block has
+    /// entries, so one step is enough.
+    fn enter_next_block<R>(&mut self, place: impl FnOnce(&mut Cursor) -> R) -> Result<Option<R>> {
         let (at, next) = (self.entered().unwrap_or(0), self.block + 1);
         let first = |cursor: &mut Cursor| {
             cursor.read_ahead();
-            cursor.seek_to_first()
+            place(cursor)
         };
         match self.partition(at)?.is_some_and(|partition| next < partition.index.len()) {
             true => self.enter(at, |_| next, first),
@@ -133,11 +131,10 @@ impl TableIter {
     }
 
     /// Whether a block or partition with this fence may contain entries at or above the bound.
-    fn counts(&self, fence: Option<FencePlace<'_>>) -> bool {
+    fn counts<'a>(&self, fence: impl FnOnce() -> Option<FencePlace<'a>>) -> bool {
         let is_behind =
-            |from: &Slice, (key, seqno): &FencePlace<'_>| entry_order((key, *seqno), (from, MAX_SEQNO)).is_ge();
-        let reaches = |from: &Slice| fence.as_ref().is_some_and(|fence| is_behind(from, fence));
-        self.from.as_ref().is_none_or(reaches)
+            |from: &Slice, (key, seqno): FencePlace<'_>| entry_order((&key, seqno), (from, MAX_SEQNO)).is_ge();
+        self.from.as_ref().is_none_or(|from| fence().is_some_and(|fence| is_behind(from, fence)))
     }
 
     /// Makes the iterator invalid if its position is below the bound.
@@ -153,7 +150,7 @@ impl TableIter {
         self.enter(at, |partition| partition.index.find(key, seqno), |cursor| cursor.seek(key, seqno))?;
         // The target may lie between the block's last entry and its fence; then the next block has the entry.
         if self.cursor.is_some() && !self.valid() {
-            self.enter_next_block()?;
+            self.enter_next_block(Cursor::seek_to_first)?;
         }
         Ok(())
     }
@@ -166,13 +163,13 @@ impl TableIter {
         };
         if let Some(block) = self.block.checked_sub(1) {
             self.partition(at)?;
-            if self.counts(self.partition.as_ref().and_then(|(_, partition)| partition.index.fence(block))) {
-                return self.enter(at, |_| block, last);
+            if self.counts(|| self.partition.as_ref()?.1.index.fence(block)) {
+                return self.enter(at, |_| block, last).map(drop);
             }
         } else if let Some(before) = at.checked_sub(1) {
             self.root()?;
-            if self.counts(self.root.as_ref().and_then(|root| root.index.fence(before))) {
-                return self.enter(before, last_block, last);
+            if self.counts(|| self.root.as_ref()?.index.fence(before)) {
+                return self.enter(before, last_block, last).map(drop);
             }
         }
         self.cursor = None;
@@ -198,14 +195,16 @@ impl EntryIter for TableIter {
         self.cursor.as_ref().is_some_and(Cursor::repeats)
     }
 
-    #[inline]
-    fn step(&mut self) -> Option<Stepped> {
-        self.cursor.as_mut()?.step()
-    }
-
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+    fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
         let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
-        self.cursor.as_mut().is_some_and(|cursor| cursor.fill(batch, &wanted))
+        let is_filled = match &mut self.cursor {
+            Some(cursor) if cursor.valid() && !cursor.is_last() => cursor.next_batch(batch, &wanted),
+            Some(cursor) if cursor.valid() => {
+                self.enter_next_block(|cursor| cursor.first_batch(batch, &wanted))?.unwrap_or(false)
+            }
+            _ => false,
+        };
+        Ok(if is_filled { Next::Batch } else { Next::entry_of(self) })
     }
 
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
@@ -217,7 +216,7 @@ impl EntryIter for TableIter {
     fn seek_to_first(&mut self) -> Result<()> {
         match self.from.clone() {
             Some(from) => self.seek_unbounded(&from, MAX_SEQNO),
-            None => self.enter(0, |_| 0, Cursor::seek_to_first),
+            None => self.enter(0, |_| 0, Cursor::seek_to_first).map(drop),
         }
     }
 
@@ -255,7 +254,10 @@ impl EntryIter for TableIter {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        if !self.valid() || self.move_by(Cursor::next) { Ok(()) } else { self.enter_next_block() }
+        match !self.valid() || self.move_by(Cursor::next) {
+            true => Ok(()),
+            false => self.enter_next_block(Cursor::seek_to_first).map(drop),
+        }
     }
 
     fn prev(&mut self) -> Result<()> {

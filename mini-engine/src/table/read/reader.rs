@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::fs::File;
 use crate::lock::lock;
 use crate::metrics::Counters;
-use crate::table::block::{Block, BlockLocation, Found, OwnBlock, is_raw};
+use crate::table::block::{Block, BlockLocation, Found, SampledBlock, is_raw};
 use crate::table::format::{Handle, TableMeta, file_name};
 use crate::table::index::Partition;
 use crate::table::read::{CachedPartition, FileSlot, Group, OpenFile, Root, TableCache};
@@ -305,15 +305,16 @@ impl Table {
     fn get_from(
         &self,
         partition: &Group,
-        (at, block): (usize, Loaded<'_, Cached<OwnBlock>>),
+        (at, block): (usize, Loaded<'_, Cached<SampledBlock>>),
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<TableEntry>> {
         let malformed = |malformed| self.malformed(partition.index.handle(at).unwrap_or_default(), malformed);
         let found = block.find(key, seqno).map_err(malformed)?;
         Ok(found.and_then(|Found { kind, seqno, value }| {
-            let copied = block.bytes.get(value.clone()).and_then(Slice::copied);
-            let value = copied.or_else(|| Slice::view(&block.bytes, value))?;
+            let bytes = &block.block.bytes;
+            let copied = bytes.get(value.clone()).and_then(Slice::copied);
+            let value = copied.or_else(|| Slice::view(bytes, value))?;
             Some((kind, seqno, value))
         }))
     }
@@ -383,8 +384,8 @@ impl Table {
             self.tables.counters.cache_misses.add(1);
             return Ok(None);
         };
-        block.prefetch();
-        Ok(Some(Block::Own(OwnBlock::clone(&block))))
+        block.block.prefetch();
+        Ok(Some(Block::Own(block.block.clone())))
     }
 
     /// Whether data block `at` of `partition` is in the cache.
@@ -395,8 +396,9 @@ impl Table {
     /// Puts the data block of `partition` with this index and handle into the cache, and returns it.
     pub(crate) fn keep(&self, partition: &Group, (at, handle): (usize, Handle), block: Block) -> Block {
         let Block::Own(block) = block else { return block };
-        let (id, len) = ((self.number(), handle.offset), block.memory_len());
-        self.tables.blocks.insert((partition, at), id, block.clone(), len);
+        let (id, sampled) = ((self.number(), handle.offset), SampledBlock::new(block.clone()));
+        let len = sampled.memory_len();
+        self.tables.blocks.insert((partition, at), id, sampled, len);
         Block::Own(block)
     }
 

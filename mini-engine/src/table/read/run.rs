@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{Batch, EntryIter, RangeSource, Stepped, Wanted, show_entry_of};
+use crate::iter::{Batch, EntryIter, Next, RangeSource, Wanted, show_entry_of};
 use crate::table::read::{RunTable, TableIter};
 use crate::types::{SeqNo, Slice, Span, is_below, place_after};
 
@@ -204,13 +204,18 @@ impl EntryIter for RunIter {
         self.table.as_ref().is_some_and(TableIter::repeats)
     }
 
-    #[inline]
-    fn step(&mut self) -> Option<Stepped> {
-        self.table.as_mut()?.step()
-    }
-
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.table.as_mut().is_some_and(|table| table.fill(batch, wanted))
+    fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
+        match &mut self.table {
+            Some(table) if table.valid() => match table.next_batch(batch, wanted) {
+                Ok(Next::End) => self.enter_from(self.at + 1).map(|()| Next::entry_of(self)),
+                Ok(next) => Ok(next),
+                Err(error) => {
+                    self.table = None;
+                    Err(error)
+                }
+            },
+            _ => Ok(Next::End),
+        }
     }
 
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {

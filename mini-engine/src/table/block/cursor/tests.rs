@@ -92,7 +92,11 @@ proptest! {
         let (mut batch, mut filled, mut steps) = (Batch::default(), single.clone(), 0);
         let wanted = Wanted { below, bound: Bound::Unbounded };
         let mut is_left = match is_forward {
-            true => filled.fill(&mut batch, &wanted),
+            true if filled.is_last() => false,
+            true => filled.next_batch(&mut batch, &wanted) || {
+                single.next();
+                false
+            },
             false => filled.fill_back(&mut batch, &wanted, None),
         };
         while is_left {
@@ -149,7 +153,7 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
         prop_assert!(cursor.key().len() <= 2 * len + 32);
         prop_assert!(cursor.value().len() <= len && cursor.value_slice().len() <= len);
         let (mut batch, wanted) = (Batch::default(), Wanted { below: 30, bound: Bound::Excluded(&[1, 1]) });
-        if cursor.clone().fill(&mut batch, &wanted) {
+        if cursor.valid() && !cursor.is_last() && cursor.clone().next_batch(&mut batch, &wanted) {
             while batch.next() {
                 prop_assert!(batch.value().len() <= len && batch.value_slice().len() <= len);
             }
