@@ -237,6 +237,12 @@ impl<I: EntryIter> VisibleIter<I> {
         (matches!(self.state, State::Batch(Direction::Backward)) && self.batch.prev()).then_some(&self.batch)
     }
 
+    /// The batch that has the shown entry, if one does.
+    #[inline]
+    pub(crate) fn batch(&self) -> Option<&Batch> {
+        matches!(self.state, State::Batch(_)).then_some(&self.batch)
+    }
+
     pub(crate) fn next(&mut self) -> Result<()> {
         if self.next_in_batch().is_some() {
             return Ok(());

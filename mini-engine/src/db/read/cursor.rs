@@ -157,6 +157,11 @@ impl Cursor {
         self.entries.as_mut().filter(|_| !self.is_guarded)?.prev_in_batch()
     }
 
+    /// The current entry, if it is in a batch and short enough for [`Batch::short_entry`].
+    pub(super) fn short_entry(&self) -> Option<(Slice, Slice)> {
+        self.entries.as_ref()?.batch()?.short_entry(&self.prefix)
+    }
+
     /// The prefix of the keyspace.
     pub(super) fn prefix(&self) -> KeyPrefix {
         self.prefix

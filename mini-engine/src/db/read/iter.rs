@@ -78,6 +78,9 @@ impl End {
 
     /// The current entry. Makes at most one allocation, unless key and value are both long and from a memtable.
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
+        if let Some(entry) = self.cursor.short_entry() {
+            return entry;
+        }
         let (key, value) = (self.cursor.key(), self.cursor.value());
         if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
             return (Slice::from(key), self.cursor.value_slice());
