@@ -74,6 +74,25 @@ pub(super) fn later(shape: &Shape, workloads: &[Workload]) -> usize {
     workloads.iter().map(needs).sum()
 }
 
+/// The number of operations of a workload; of scans of all, those of one thread.
+pub(super) fn count(shape: &Shape, workload: Workload) -> usize {
+    let few = |divisor: usize| shape.entries.div_ceil(divisor);
+    match workload {
+        Workload::Get | Workload::Miss | Workload::SeekOne if !shape.store.is_table() => few(1).min(MOST_READS),
+        Workload::Seek => few(10),
+        Workload::Scan10 => few(50),
+        Workload::Scan100 => few(100),
+        Workload::Scan10k => few(10_000),
+        Workload::YcsbE => few(20),
+        Workload::ReadWhileWriting => few(5),
+        _ if workload.is_ycsb() => few(5),
+        Workload::Overwrite => 3 * shape.entries,
+        Workload::Transactions => TRANSFERS.min(TRANSFERS_EACH * shape.entries),
+        Workload::Open => 1,
+        _ => shape.entries,
+    }
+}
+
 impl<'i> Contents<'i> {
     /// Contents of an empty subject.
     pub(super) fn empty(input: &'i Input) -> Self {
@@ -120,34 +139,31 @@ impl<'i> Contents<'i> {
     /// The operations of `workload`. Changes the contents to those after the operations.
     pub(super) fn operations(&mut self, workload: Workload) -> Ops {
         let (shape, stored) = (self.input.shape, self.input.stored());
-        let few = |divisor: usize| stored.len().div_ceil(divisor);
-        let reads = if shape.store.is_table() { few(1) } else { few(1).min(MOST_READS) };
-        let accessed = |count: usize, op: Op| self.input.accessed().into_iter().take(count).map(move |key| (key, op));
+        let count = count(&shape, workload);
+        let accessed = |op: Op| self.input.accessed().into_iter().take(count).map(move |key| (key, op));
         let all = |of: fn(&[u8], &[u8]) -> u64| {
             let expected = self.entries(&self.input.sorted).map(|(key, value)| of(key, value)).sum();
-            Ops { count: stored.len(), expected, ..Ops::default() }
+            Ops { count, expected, ..Ops::default() }
         };
         match workload {
-            Workload::Get | Workload::GetMany => self.of(accessed(reads, Op::Get)),
+            Workload::Get | Workload::GetMany | Workload::ReadWhileWriting => self.of(accessed(Op::Get)),
             Workload::Miss => {
-                let keys = bench_keys::absent(shape.keys, shape.key_len, reads);
-                Ops { count: reads, ops: vec![Op::Get; reads], keys, expected: 0 }
+                let keys = bench_keys::absent(shape.keys, shape.key_len, count);
+                Ops { count, ops: vec![Op::Get; count], keys, expected: 0 }
             }
-            Workload::Seek => self.of(accessed(few(10), Op::Scan(100))),
-            Workload::SeekOne => self.of(accessed(reads, Op::Scan(1))),
-            Workload::Scan10 => self.of(accessed(few(50), Op::Scan(10))),
-            Workload::Scan100 => self.of(accessed(few(100), Op::Scan(100))),
-            Workload::Scan10k => self.of(accessed(few(10_000), Op::Scan(10_000))),
+            Workload::SeekOne => self.of(accessed(Op::Scan(1))),
+            Workload::Scan10 => self.of(accessed(Op::Scan(10))),
+            Workload::Seek | Workload::Scan100 => self.of(accessed(Op::Scan(100))),
+            Workload::Scan10k => self.of(accessed(Op::Scan(10_000))),
             Workload::Mixed => self.mix(workload, self.input.accessed().into_iter(), 50),
             Workload::Mixed95 => self.mix(workload, self.input.accessed().into_iter(), 5),
             Workload::Delete => {
                 let keys = self.input.shuffled(DRAW_STREAM + 200);
                 self.of(keys.into_iter().map(|key| (key, Op::Delete)))
             }
-            Workload::ReadWhileWriting => self.of(accessed(few(5), Op::Get)),
             Workload::Overwrite => {
                 let mut draw = rng(DRAW_STREAM);
-                let keys = (0..3 * stored.len()).map(|_| draw.random_range(stored.clone()));
+                let keys = (0..count).map(|_| draw.random_range(stored.clone()));
                 let ops: Vec<_> = keys.map(|key| (key, Op::Put(self.overwriting()))).collect();
                 self.of(ops.into_iter())
             }
@@ -155,17 +171,13 @@ impl<'i> Contents<'i> {
                 let (mut draw, accounts) = (rng(DRAW_STREAM), stored.len());
                 // The other account is another one, if there is any.
                 let pair = |_| (draw.random_range(0..accounts), draw.random_range(1..accounts.max(2)));
-                let transfers = (0..TRANSFERS.min(TRANSFERS_EACH * accounts))
-                    .map(pair)
-                    .map(|(from, by)| (from, Op::Transfer((from + by) % accounts)));
+                let transfers = (0..count).map(pair).map(|(from, by)| (from, Op::Transfer((from + by) % accounts)));
                 self.of(transfers)
             }
-            Workload::Open => Ops::default(),
-            Workload::Sort => Ops { count: stored.len(), ..Ops::default() },
+            Workload::Open | Workload::Sort => Ops { count, ..Ops::default() },
             Workload::Scan | Workload::Reverse | Workload::FrozenScan => all(length),
             Workload::ScanBytes => all(bytes),
-            Workload::YcsbE => self.ycsb(workload, few(20)),
-            _ if workload.is_ycsb() => self.ycsb(workload, few(5)),
+            _ if workload.is_ycsb() => self.ycsb(workload, count),
             // The workloads that fill a subject.
             _ => self.of(stored.map(|record| (record, Op::Put(record)))),
         }

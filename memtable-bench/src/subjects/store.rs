@@ -113,16 +113,13 @@ fn unable() -> ! {
 /// and `?` returns its errors. `insert` and `insert_batch` are the writes of a subject that returns whether it has stored everything.
 #[rustfmt::skip]
 macro_rules! store {
-    ($(#[$doc:meta])* $name:ident($inner:ty); open($settings:ident) => $open:expr; $($rest:tt)*) => {
-        store!($(#[$doc])* $name<>($inner); open($settings) => $open; $($rest)*);
-    };
-    ($(#[$doc:meta])* $name:ident<$(const $n:ident: $of:ty)?>($inner:ty);
+    ($(#[$doc:meta])* $name:ident($inner:ty);
      open($settings:ident) => $open:expr; $($op:ident($s:ident $(, $arg:ident)*) => $body:expr;)*) => {
         $(#[$doc])*
-        pub(crate) struct $name<$(const $n: $of)?>($inner);
+        pub(crate) struct $name($inner);
 
         #[allow(unused_mut, clippy::unit_arg)]
-        impl<$(const $n: $of)?> Store for $name<$($n)?> {
+        impl Store for $name {
             fn open($settings: &Settings) -> Done<Self> { Ok(Self($open)) }
             $(store!(@$op $s ($($arg),*) $body);)*
         }
