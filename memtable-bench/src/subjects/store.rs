@@ -56,7 +56,10 @@ pub(crate) trait Store: Sync + Sized {
     fn scan(&self, _from: &[u8], _most: usize, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
 
     /// Calls `each` with every key and value, in order. Every subject can do this: its contents are checked with it.
-    fn scan_all(&self, each: impl FnMut(&[u8], &[u8])) -> Done { self.scan(&[], usize::MAX, each) }
+    fn scan_all(&self, each: impl FnMut(&[u8], &[u8])) -> Done {
+        // Some engines refuse an empty key; no other is below this one.
+        self.scan(&[0], usize::MAX, each)
+    }
 
     /// As [`scan_all`](Self::scan_all), in reverse order.
     fn scan_back(&self, _each: impl FnMut(&[u8], &[u8])) -> Done { unable() }
