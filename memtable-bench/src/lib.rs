@@ -34,6 +34,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use criterion::criterion;
+pub use machine::anonymous;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a subject failed (except fastskip-published, which is known to), 2 wrong use or I/O";

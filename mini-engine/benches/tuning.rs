@@ -17,8 +17,10 @@ use std::process::Command;
 use std::time::Instant;
 use std::{env, fs};
 
+use memtable_bench::anonymous;
 use mini_engine::{Compression, Db, Durability, Metrics, Result, WriteBatch};
 use proof::Random;
+use tempfile::{tempdir, tempdir_in};
 
 const NAMES: [&str; 12] =
     ["Ada", "Blaise", "Charles", "Emmy", "Grace", "Alan", "Barbara", "Edsger", "Donald", "Frances", "Kurt", "Sofia"];
@@ -49,13 +51,6 @@ fn key(number: u64) -> String {
     format!("order/{number:012}")
 }
 
-/// Kibibytes of anonymous memory of this process; 0 where the system does not report it.
-fn resident() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
-}
-
 fn settled(db: &Db) -> Result<Metrics> {
     db.flush()?;
     db.wait_for_compactions()?;
@@ -68,10 +63,6 @@ fn table_bytes(metrics: &Metrics) -> u64 {
 
 fn tables_of(metrics: &Metrics) -> u64 {
     metrics.levels.iter().map(|level| level.tables).sum()
-}
-
-fn room() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary directory")
 }
 
 fn compression() -> Result<()> {
@@ -101,7 +92,7 @@ fn compression() -> Result<()> {
 /// Bytes of tables for each byte of data; nanoseconds to read an entry; bytes of the log for each byte of data.
 fn compressed(data: &str, block_bytes: usize, compression: Compression, log: bool) -> Result<(f64, f64, f64)> {
     const ENTRIES: u64 = 200_000;
-    let dir = room();
+    let dir = tempdir().expect("a temporary directory");
     // The cache is too small for any block to be found again: each read decompresses all blocks.
     let builder = Db::builder(dir.path()).compression(compression).block_bytes(block_bytes).cache_bytes(1 << 20);
     let builder = builder.log_compression(log);
@@ -139,7 +130,7 @@ fn keyspaces() -> Result<()> {
     const ENTRIES: u64 = 200_000;
     println!("keyspaces  tables  table bytes  manifest bytes  made in, ms  open, ms");
     for count in [1, 100, 10_000] {
-        let dir = room();
+        let dir = tempdir().expect("a temporary directory");
         let options = |dir: &Path| Db::builder(dir).memtable_bytes(8 << 20).compression(Compression::None);
         let db = options(dir.path()).open()?;
         let begun = Instant::now();
@@ -209,14 +200,15 @@ fn measure_open(dir: &Path, tables: u64) -> Result<()> {
     let begun = Instant::now();
     assert!(db.get((tables * PER_TABLE / 2).to_be_bytes())?.is_some());
     let cold = begun.elapsed();
+    let resident = || anonymous().unwrap_or(0) as f64 / f64::from(1 << 20);
     let before = resident();
     for table in 0..tables {
         assert!(db.get((table * PER_TABLE).to_be_bytes())?.is_some(), "table {table}");
     }
     println!(
         "{opened:>9.1?} {planned:>9.1?} {cold:>9.1?} {:>9.1} {:>9.1}   ({found} tables, {} open)",
-        before as f64 / 1024.0,
-        resident() as f64 / 1024.0,
+        before,
+        resident(),
         db.metrics().open_files
     );
     Ok(())
@@ -235,7 +227,7 @@ fn tables(full: bool) {
     let parent: PathBuf = if memory.is_dir() { memory.to_path_buf() } else { env::temp_dir() };
     let sizes: &[u64] = if full { &[1_000, 16_000, 100_000] } else { &[1_000, 16_000] };
     for (tables, edits) in sizes.iter().flat_map(|tables| [(tables, "0"), (tables, "4000")]) {
-        let dir = tempfile::tempdir_in(&parent).expect("a temporary directory");
+        let dir = tempdir_in(&parent).expect("a temporary directory");
         let (path, tables) = (dir.path().display().to_string(), tables.to_string());
         in_child(&["load", &path, &tables, edits]);
         print!("{tables:>8} {edits:>8} ");
