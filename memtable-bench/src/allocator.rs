@@ -1,9 +1,4 @@
-//! The allocator of all subjects, since their rounds run in processes of this program. With the feature `peers` it is mimalloc, for C and C++ code
-//! too.
-
-#[cfg(feature = "peers")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+//! The allocator of all subjects: with the feature `peers` it is mimalloc, see `main.rs`.
 
 /// The name of the allocator, unless it is the system's.
 pub(crate) const NAME: Option<&str> = if cfg!(feature = "peers") { Some("mimalloc") } else { None };

@@ -68,8 +68,8 @@ pub(crate) fn peak() -> Option<u64> {
     bytes_of("/proc/self/status", "VmHWM:")
 }
 
-/// Anonymous resident memory, in bytes (Linux).
-pub(crate) fn anonymous() -> Option<u64> {
+/// Anonymous resident memory of this process, in bytes (Linux).
+pub fn anonymous() -> Option<u64> {
     bytes_of("/proc/self/status", "RssAnon:")
 }
 

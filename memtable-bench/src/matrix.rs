@@ -8,13 +8,15 @@ use crate::machine::memory_available;
 use crate::spec::{Access, KEY_LEN, KeySet, SHORTEST_KEY, Shape, Store, Subject, VALUE_LEN, Workload, name};
 
 /// Sets of cells with a name, so that one word repeats a result.
-const PRESETS: [(&str, &str); 6] = [
+const PRESETS: [(&str, &str); 8] = [
     ("tables", include_str!("../presets/tables.json")),
     ("published", include_str!("../presets/published.json")),
     ("curves", include_str!("../presets/curves.json")),
     ("engines", include_str!("../presets/engines.json")),
     ("peers", include_str!("../presets/peers.json")),
     ("transactions", include_str!("../presets/transactions.json")),
+    ("own-tables", include_str!("../presets/own-tables.json")),
+    ("own-engine", include_str!("../presets/own-engine.json")),
 ];
 /// Without arguments: the numbers of entries of a table and of a database.
 const ENTRIES: [usize; 2] = [3_000_000, 600_000];

@@ -3,18 +3,18 @@
 //!
 //! ```text
 //! memtable-bench round {"subject":"memtable","workloads":["insert"],"shape":{"keys":"random",..}}
-//! [{"workload":"insert","operations":2000,"ns":123456,"facts":{"own-overhead":31.2}},..]
+//! {"Ok":[{"workload":"insert","operations":2000,"ns":123456,"facts":{"own-overhead":31.2}},..]}
 //! ```
 
-use std::env;
-use std::io::Read;
+use std::any::Any;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, panic};
 
 use clap::Args;
 use itertools::iproduct;
+use wait_timeout::ChildExt;
 
 use crate::matrix::{Cell, Matrix, cells, parse_count};
 use crate::results::{CellResults, Run, Turn};
@@ -23,7 +23,6 @@ use crate::sheet;
 use crate::spec::{Shape, Subject, name};
 
 const QUICK_ENTRIES: usize = 100_000;
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Compare tables or engines with their peers: ns per operation, medians of interleaved rounds
 ///
@@ -31,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// to the directory that TMPDIR names.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Sets of cells that have a name, instead of a matrix: tables, published, curves, engines, peers, transactions
+    /// Sets of cells that have a name, instead of a matrix: tables, published, curves, engines, peers, transactions, own-tables, own-engine
     #[arg(value_name = "PRESET")]
     presets: Vec<String>,
     #[command(flatten)]
@@ -96,10 +95,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), (u8, String)> {
         };
         let rounds = iproduct!(1..=run.rounds, &cell.subjects).map(turn).collect();
         let results = CellResults { cell: cell.clone(), rounds };
-        print!(
-            "{}",
-            sheet::cell(&results).into_iter().map(|(title, sheet)| format!("\n{title}\n\n{sheet}")).collect::<String>()
-        );
+        print!("{}", sheet::cell(&results));
         run.cells.push(results);
         write(&run)?;
     }
@@ -117,52 +113,36 @@ fn time_limit(shape: &Shape) -> Duration {
 fn in_process(cell: &Cell, subject: Subject) -> Result<Vec<Sample>, String> {
     let request = Request { subject, workloads: cell.workloads.clone(), shape: cell.shape };
     let request = serde_json::to_string(&request).map_err(|error| error.to_string())?;
-    let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
-    let answer = answer_of(command.args(["round", &request]), time_limit(&cell.shape))?;
-    let samples: Option<Vec<Sample>> = serde_json::from_str(&answer).ok();
-    let is_right = |samples: &Vec<Sample>| !samples.is_empty() && samples.iter().all(|sample| sample.operations > 0);
-    samples.filter(is_right).ok_or_else(|| format!("expected samples, found {:?}", answer.trim()))
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    answer_of(Command::new(program).args(["round", &request]), time_limit(&cell.shape))
 }
 
 /// Runs the round that `request` describes in this process, and prints the answer.
 pub(crate) fn round(request: &str) -> Result<(), String> {
     let request =
         serde_json::from_str(request).map_err(|error| format!("expected a request, found {request:?}: {error}"))?;
-    println!("{}", serde_json::to_string(&round::run(&request)?).map_err(|error| error.to_string())?);
+    let answer = panic::catch_unwind(|| round::run(&request)).unwrap_or_else(|cause| Err(message(&*cause)));
+    println!("{}", serde_json::to_string(&answer).map_err(|error| error.to_string())?);
     Ok(())
 }
 
-/// What `command` prints, if it exits with 0 within `limit`; a process that takes longer is killed. An answer fits into a pipe.
-fn answer_of(command: &mut Command, limit: Duration) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("cannot run it: {error}");
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let (mut child, begun) = (child.map_err(failed)?, Instant::now());
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
-            break status;
-        }
-        if begun.elapsed() > limit {
-            child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(format!("did not end within {} s", limit.as_secs()));
-        }
-        thread::sleep(LOOK);
-    };
-    let read = |pipe: Option<&mut dyn Read>| {
-        let mut bytes = Vec::new();
-        pipe.map_or(Ok(0), |pipe| pipe.read_to_end(&mut bytes)).map_err(failed)?;
-        Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let stdout = read(child.stdout.as_mut().map(|pipe| pipe as _))?;
-    let stderr = read(child.stderr.as_mut().map(|pipe| pipe as _))?;
-    if status.success() { Ok(stdout) } else { Err(reason(status, &stderr)) }
+/// The message of a panic.
+fn message(cause: &(dyn Any + Send)) -> String {
+    let text = cause.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".into())
 }
 
-/// The way the process ended, and the most useful line of its stderr: a panic's message, or else the last line.
-fn reason(status: ExitStatus, stderr: &str) -> String {
-    let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
-    let panic = lines.clone().skip_while(|line| !line.contains("panicked at")).nth(1);
-    let line = panic.or_else(|| lines.next_back());
-    line.map_or_else(|| status.to_string(), |line| format!("{status}: {}", line.trim()))
+/// The answer of `command`, which fits into a pipe; or else how it ended. A process that takes longer than `limit` is killed.
+fn answer_of(command: &mut Command, limit: Duration) -> Result<Vec<Sample>, String> {
+    let failed = |error: std::io::Error| format!("cannot run it: {error}");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
+    let Some(status) = child.wait_timeout(limit).map_err(failed)? else {
+        child.kill().and_then(|()| child.wait()).map_err(failed)?;
+        return Err(format!("did not end within {} s", limit.as_secs()));
+    };
+    let output = child.wait_with_output().map_err(failed)?;
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| Err(status.to_string()))
 }
 
 #[cfg(all(test, unix))]
@@ -171,18 +151,15 @@ mod tests {
 
     #[test]
     fn a_process_has_an_answer_or_a_reason_and_is_killed_when_it_never_ends() {
-        // Catches stderr mixed into an answer, a crashed round without the cause, and a run that hangs with its subject.
-        let shell =
-            |script: &str, seconds| answer_of(Command::new("sh").args(["-c", script]), Duration::from_secs(seconds));
-        let panic = "echo \"'main' panicked at x.rs:1:1:\" >&2; echo no room >&2; echo note: run with >&2; exit 101";
-        for (script, expected) in [
-            ("echo noise >&2; echo result", Ok("result\n")),
-            ("echo half; echo why >&2; exit 3", Err("exit status: 3: why")),
-            (panic, Err("exit status: 101: no room")),
-            ("kill -SEGV $$", Err("signal: 11 (SIGSEGV)")),
+        // Catches a crashed round that looks like an empty one, and a run that hangs with its subject.
+        for (script, limit, expected) in [
+            ("echo '{\"Ok\":[]}'", 3600, Ok(0)),
+            ("echo '{\"Err\":\"no room\"}'", 3600, Err("no room")),
+            ("kill -SEGV $$", 3600, Err("signal: 11 (SIGSEGV)")),
+            ("exec sleep 36000", 0, Err("did not end within 0 s")),
         ] {
-            assert_eq!(shell(script, 3600).as_deref().map_err(String::as_str), expected);
+            let answer = answer_of(Command::new("sh").args(["-c", script]), Duration::from_secs(limit));
+            assert_eq!(answer.as_ref().map(Vec::len).map_err(String::as_str), expected);
         }
-        assert_eq!(shell("exec sleep 36000", 0), Err("did not end within 0 s".into()));
     }
 }

@@ -27,18 +27,9 @@ impl fmt::Display for Sheet {
     }
 }
 
-/// `text` as it stands in HTML and SVG.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
-}
-
-impl Sheet {
-    pub(crate) fn html(&self) -> String {
-        let row = |row: &Vec<String>| {
-            format!("<tr>{}</tr>\n", row.iter().map(|of| format!("<td>{}</td>", escaped(of))).collect::<String>())
-        };
-        format!("<div><table>\n{}</table></div>\n", self.0.iter().map(row).collect::<String>())
-    }
+/// The table under a title; nothing if it has no rows.
+pub(crate) fn titled(title: &str, sheet: Sheet) -> String {
+    if sheet.0.len() > 1 { format!("\n{title}\n\n{sheet}") } else { String::new() }
 }
 
 /// A figure in three digits, with a comma after every three: 1,350, 68 or 7.4.
@@ -62,20 +53,15 @@ fn or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), figure)
 }
 
-/// The tables of a cell with their titles: times, costs beside time, and failed rounds.
-pub(crate) fn cell(results: &CellResults) -> Vec<(String, Sheet)> {
+/// The tables of a cell: times, costs beside time, and failed rounds.
+pub(crate) fn cell(results: &CellResults) -> String {
     let shape = results.cell.shape;
-    let mut sheets =
-        vec![(format!("{shape}: ns per operation"), times(results)), (format!("{shape}: beside time"), facts(results))];
-    let failed =
-        |(subject, (rounds, reason)): (String, (usize, &str))| vec![subject, rounds.to_string(), reason.to_owned()];
-    let rows: Vec<_> = results.failures().into_iter().map(failed).collect();
-    if !rows.is_empty() {
-        let head = ["subject", "failed rounds", "the first reason"].map(Into::into).to_vec();
-        sheets.push((format!("{shape}: failed"), Sheet([vec![head], rows].concat())));
-    }
-    sheets.retain(|(_, sheet)| sheet.0.len() > 1);
-    sheets
+    let head = ["subject", "failed rounds", "the first reason"].map(Into::into).to_vec();
+    let failed = |(subject, (rounds, reason)): (_, (usize, &str))| vec![subject, rounds.to_string(), reason.to_owned()];
+    let failed = Sheet([head].into_iter().chain(results.failures().into_iter().map(failed)).collect());
+    titled(&format!("{shape}: ns per operation"), times(results))
+        + &titled(&format!("{shape}: beside time"), facts(results))
+        + &titled(&format!("{shape}: failed"), failed)
 }
 
 /// The fastest of the subjects that have one of `roles`.
@@ -124,12 +110,11 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_columns_are_aligned() {
-        // Catches too many digits for the precision of a measurement, a misplaced comma, a table that is not Markdown, and text that ends a cell of HTML.
+        // Catches too many digits for the precision of a measurement, a misplaced comma, and a table that is not Markdown.
         let shown = [0.994, 7.44, 9.996, 68.4, 999.6, 1350.2, 1_234_567.0].map(figure);
         assert_eq!(shown, ["0.99", "7.44", "10", "68", "1,000", "1,350", "1,234,567"]);
         let sheet =
             Sheet([["", "ns"], ["vec", "7"], ["tree<", "1,350"]].map(|row| row.map(Into::into).to_vec()).to_vec());
         assert_eq!(sheet.to_string(), "|       |    ns |\n| ---   |  ---: |\n| vec   |     7 |\n| tree< | 1,350 |\n");
-        assert!(sheet.html().contains("<td>tree&lt;</td><td>1,350</td></tr>"));
     }
 }

@@ -1,22 +1,26 @@
-//! The costs of options and shapes of data: figures of the book's page Tuning that other benches do not measure.
+//! The costs of options and of shapes of data that the workloads of `engine` do not have.
 //!
-//! `cargo bench -p mini-engine --bench tuning [-- compression | values | keyspaces | memory]`: four tables, or one of them. Bytes hardly depend on the
+//! `cargo bench -p mini-engine --bench tuning [-- compression | keyspaces | tables | full]`: three tables, or one of them. Bytes hardly depend on the
 //! machine; times need it idle. Flushes and compactions have ended before a time is taken.
 //! * Compression: bytes of tables after a full compaction, and of the log, for each byte of keys and values, with records in JSON and with random
 //!   bytes; time for each entry to read all in order, in the best of five rounds.
-//! * Values: the same number of bytes in values of several lengths, loaded and then overwritten three times: bytes of tables written for each byte
-//!   flushed, and the most bytes of files for each byte of data.
 //! * Keyspaces: the same records in one keyspace and in many: tables, their bytes, bytes of the manifest, the time to make the keyspaces, and the
 //!   time of an open.
-//! * Memory: smaller memtables and caches, each in a process of its own: the most anonymous memory while random keys were put and read.
+//! * Tables: a database of N tables, each as small as possible (about 1 KiB; with tables of 64 MiB, 16,000 would be 1 TB), is loaded and opened
+//!   again in a process of its own. Columns: the time to open, to compute the metrics (which plans a compaction), and of a get of a key whose table
+//!   is not open; the memory of the process after that, and after a get from every table. Uses `/dev/shm` if there is one, so that no device is
+//!   measured. `edits` is the number of edits in the manifest; half of the databases have as many as fit before a new manifest begins. Sizes are
+//!   1,000 and 16,000; `full` adds 100,000.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 use std::{env, fs};
 
-use mini_engine::{Builder, Compression, Db, Durability, Metrics, Result, WriteBatch};
+use memtable_bench::anonymous;
+use mini_engine::{Compression, Db, Durability, Metrics, Result, WriteBatch};
 use proof::Random;
+use tempfile::{tempdir, tempdir_in};
 
 const NAMES: [&str; 12] =
     ["Ada", "Blaise", "Charles", "Emmy", "Grace", "Alan", "Barbara", "Edsger", "Donald", "Frances", "Kurt", "Sofia"];
@@ -47,13 +51,6 @@ fn key(number: u64) -> String {
     format!("order/{number:012}")
 }
 
-/// Kibibytes of anonymous memory of this process; 0 where the system does not report it.
-fn resident() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
-}
-
 fn settled(db: &Db) -> Result<Metrics> {
     db.flush()?;
     db.wait_for_compactions()?;
@@ -64,8 +61,8 @@ fn table_bytes(metrics: &Metrics) -> u64 {
     metrics.levels.iter().map(|level| level.bytes).sum()
 }
 
-fn room() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+fn tables_of(metrics: &Metrics) -> u64 {
+    metrics.levels.iter().map(|level| level.tables).sum()
 }
 
 fn compression() -> Result<()> {
@@ -95,7 +92,7 @@ fn compression() -> Result<()> {
 /// Bytes of tables for each byte of data; nanoseconds to read an entry; bytes of the log for each byte of data.
 fn compressed(data: &str, block_bytes: usize, compression: Compression, log: bool) -> Result<(f64, f64, f64)> {
     const ENTRIES: u64 = 200_000;
-    let dir = room();
+    let dir = tempdir().expect("a temporary directory");
     // The cache is too small for any block to be found again: each read decompresses all blocks.
     let builder = Db::builder(dir.path()).compression(compression).block_bytes(block_bytes).cache_bytes(1 << 20);
     let builder = builder.log_compression(log);
@@ -122,30 +119,6 @@ fn compressed(data: &str, block_bytes: usize, compression: Compression, log: boo
     Ok((bytes / user, read as f64 / ENTRIES as f64, written.wal_bytes as f64 / user))
 }
 
-fn values() -> Result<()> {
-    const DATA: usize = 32 << 20;
-    println!("bytes a value  written  most bytes of files");
-    for len in [100, 4 << 10, 64 << 10, 1 << 20] {
-        let dir = room();
-        let small = Db::builder(dir.path()).memtable_bytes(2 << 20).level1_bytes(2 << 20).table_file_bytes(2 << 20);
-        let db = small.compression(Compression::None).open()?;
-        let (mut random, keys) = (Random(1), (DATA / len) as u64);
-        let mut most = 0;
-        for number in 0..4 * keys {
-            let number = if number < keys { number } else { random.below(keys) };
-            db.insert(key(number), noise(len, &mut random))?;
-            if random.below(keys) < 64 {
-                most = most.max(bytes_in(dir.path(), ""));
-            }
-        }
-        let metrics = settled(&db)?;
-        let written: u64 = metrics.levels.iter().map(|level| level.written).sum();
-        let flushed = metrics.flushed_user_bytes as f64;
-        println!("{len:>13} {:>8.2} {:>20.2}", written as f64 / flushed, most as f64 / DATA as f64);
-    }
-    Ok(())
-}
-
 /// Bytes of the files whose names begin with `prefix`.
 fn bytes_in(dir: &Path, prefix: &str) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -157,7 +130,7 @@ fn keyspaces() -> Result<()> {
     const ENTRIES: u64 = 200_000;
     println!("keyspaces  tables  table bytes  manifest bytes  made in, ms  open, ms");
     for count in [1, 100, 10_000] {
-        let dir = room();
+        let dir = tempdir().expect("a temporary directory");
         let options = |dir: &Path| Db::builder(dir).memtable_bytes(8 << 20).compression(Compression::None);
         let db = options(dir.path()).open()?;
         let begun = Instant::now();
@@ -170,7 +143,7 @@ fn keyspaces() -> Result<()> {
         settled(&db)?;
         db.compact()?;
         let metrics = settled(&db)?;
-        let tables: u64 = metrics.levels.iter().map(|level| level.tables).sum();
+        let tables = tables_of(&metrics);
         // The handles keep the directory locked.
         drop(spaces);
         db.close()?;
@@ -189,72 +162,97 @@ fn keyspaces() -> Result<()> {
     Ok(())
 }
 
-/// Mebibytes of a memtable and of the cache.
-const SIZES: [(usize, u64); 4] = [(64, 32), (16, 8), (4, 4), (1, 1)];
-
-fn memory() {
-    println!("memtable, MiB  cache, MiB  most memory, MiB  write amplification  hits  get, ns");
-    for (at, sizes) in SIZES.iter().enumerate() {
-        let program = env::current_exe().expect("this program has a path");
-        let done = Command::new(program).args(["memory-of", &at.to_string()]).status().expect("this program starts");
-        assert!(done.success(), "the measurement of {sizes:?} failed");
-    }
+const VALUE: [u8; 240] = [7; 240];
+/// Entries that fill the smallest table.
+const PER_TABLE: u64 = 5;
+fn open_small(dir: &Path) -> Result<Db> {
+    // Level 0 is not compacted: the bench measures existing tables, and not due compactions.
+    let builder = Db::builder(dir).table_file_bytes(1 << 10).compression(Compression::None).l0_trigger(500);
+    builder.l0_slowdown(1000).l0_stop(1000).cache_bytes(1 << 20).open()
 }
 
-fn memory_of((memtable, cache): (usize, u64)) -> Result<()> {
-    const ENTRIES: u64 = 1_000_000;
-    const GETS: u64 = 200_000;
-    let dir = room();
-    let sized = |builder: Builder| builder.memtable_bytes(memtable << 20).cache_bytes(cache << 20);
-    let db = sized(Db::builder(dir.path()).compression(Compression::None)).open()?;
-    let (mut random, mut most) = (Random(1), 0);
-    for n in 0..ENTRIES {
-        db.insert((n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes(), noise(100, &mut random))?;
-        if n % 5_000 == 0 {
-            most = most.max(resident());
-        }
+/// Loads `tables` tables, and adds edits until the manifest has `edits` more.
+fn load(dir: &Path, tables: u64, edits: u64) -> Result<()> {
+    let db = open_small(dir)?;
+    db.ingest((0..tables * PER_TABLE).map(|n| (n.to_be_bytes(), VALUE)))?;
+    let first = tables_of(&db.metrics());
+    assert!(first >= tables * 9 / 10, "{first} tables");
+    let mut random = Random(1);
+    for _ in 0..edits / 2 {
+        // A flush and a compaction add two edits.
+        let key = random.next() % (tables * PER_TABLE);
+        db.insert(key.to_be_bytes(), VALUE)?;
+        db.flush()?;
+        db.compact_range(key.to_be_bytes()..=key.to_be_bytes())?;
     }
-    let loaded = settled(&db)?;
+    // The next open reads the manifest unchanged; closing would not change it either.
+    drop(db);
+    Ok(())
+}
+
+fn measure_open(dir: &Path, tables: u64) -> Result<()> {
     let begun = Instant::now();
-    for n in 0..GETS {
-        let key = random.below(ENTRIES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        assert!(db.get(key)?.is_some(), "a key is missing");
-        if n % 5_000 == 0 {
-            most = most.max(resident());
-        }
+    let db = open_small(dir)?;
+    let opened = begun.elapsed();
+    let begun = Instant::now();
+    let found = tables_of(&db.metrics());
+    let planned = begun.elapsed();
+    let begun = Instant::now();
+    assert!(db.get((tables * PER_TABLE / 2).to_be_bytes())?.is_some());
+    let cold = begun.elapsed();
+    let resident = || anonymous().unwrap_or(0) as f64 / f64::from(1 << 20);
+    let before = resident();
+    for table in 0..tables {
+        assert!(db.get((table * PER_TABLE).to_be_bytes())?.is_some(), "table {table}");
     }
-    let read = begun.elapsed().as_nanos();
-    let metrics = db.metrics();
-    let (hits, misses) = (metrics.cache_hits - loaded.cache_hits, metrics.cache_misses - loaded.cache_misses);
     println!(
-        "{memtable:>13} {cache:>11} {:>17.1} {:>20.2} {:>4.0}% {:>8.0}",
-        most as f64 / 1024.0,
-        loaded.write_amplification().unwrap_or(f64::NAN),
-        hits as f64 * 100.0 / (hits + misses).max(1) as f64,
-        read as f64 / GETS as f64
+        "{opened:>9.1?} {planned:>9.1?} {cold:>9.1?} {:>9.1} {:>9.1}   ({found} tables, {} open)",
+        before,
+        resident(),
+        db.metrics().open_files
     );
     Ok(())
 }
 
+/// Runs this program again for one step, so that the memory of another one is not counted.
+fn in_child(args: &[&str]) {
+    let program = env::current_exe().expect("this program has a path");
+    let done = Command::new(program).args(args).status().expect("this program starts");
+    assert!(done.success(), "{args:?} failed");
+}
+
+fn tables(full: bool) {
+    println!("  tables    edits      open      plan  cold get  MiB open  MiB read");
+    let memory = Path::new("/dev/shm");
+    let parent: PathBuf = if memory.is_dir() { memory.to_path_buf() } else { env::temp_dir() };
+    let sizes: &[u64] = if full { &[1_000, 16_000, 100_000] } else { &[1_000, 16_000] };
+    for (tables, edits) in sizes.iter().flat_map(|tables| [(tables, "0"), (tables, "4000")]) {
+        let dir = tempdir_in(&parent).expect("a temporary directory");
+        let (path, tables) = (dir.path().display().to_string(), tables.to_string());
+        in_child(&["load", &path, &tables, edits]);
+        print!("{tables:>8} {edits:>8} ");
+        std::io::Write::flush(&mut std::io::stdout()).expect("standard output");
+        in_child(&["open", &path, &tables]);
+    }
+}
+
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    if let [first, at] = &args[..]
-        && first == "memory-of"
-    {
-        return memory_of(SIZES[at.parse::<usize>().expect("a place in the list")]);
+    let number = |at: usize| args[at].parse::<u64>().expect("a number");
+    match args.first().map(String::as_str) {
+        Some("load") => return load(Path::new(&args[1]), number(2), number(3)),
+        Some("open") => return measure_open(Path::new(&args[1]), number(2)),
+        _ => {}
     }
     let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
     if wanted("compression") {
         compression()?;
     }
-    if wanted("values") {
-        values()?;
-    }
     if wanted("keyspaces") {
         keyspaces()?;
     }
-    if wanted("memory") {
-        memory();
+    if wanted("tables") || wanted("full") {
+        tables(args.iter().any(|arg| arg == "full"));
     }
     Ok(())
 }

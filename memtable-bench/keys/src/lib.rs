@@ -4,15 +4,16 @@
 //! differs from its neighbours as late as a stored one. Keys that are written after the table is filled continue the stored ones.
 
 mod paths;
-mod random;
 
 use std::ops::Range;
 
 use clap::ValueEnum;
-use rand::Rng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-pub use random::{SEED, rng};
+/// The seed of every input: all randomness is from it, so that every run has the same input.
+pub const SEED: u64 = 0x5eed_fa57_5c1f_0001;
 
 /// The least length of keys with which all of them can be distinct.
 pub const SHORTEST_KEY: usize = 16;
@@ -22,6 +23,11 @@ const LONGEST_PATH: usize = 128;
 
 /// The first of descending keys: it has as many digits as the shortest key.
 const LAST: u64 = 9_999_999_999_999_999;
+
+/// Generator number `stream`. Different streams are independent of each other.
+pub fn rng(stream: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(SEED ^ stream)
+}
 
 /// The form of the keys, and the order in which they are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

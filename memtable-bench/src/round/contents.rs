@@ -74,6 +74,25 @@ pub(super) fn later(shape: &Shape, workloads: &[Workload]) -> usize {
     workloads.iter().map(needs).sum()
 }
 
+/// The number of operations of a workload; of scans of all, those of one thread.
+pub(super) fn count(shape: &Shape, workload: Workload) -> usize {
+    let few = |divisor: usize| shape.entries.div_ceil(divisor);
+    match workload {
+        Workload::Get | Workload::Miss | Workload::SeekOne if !shape.store.is_table() => few(1).min(MOST_READS),
+        Workload::Seek => few(10),
+        Workload::Scan10 => few(50),
+        Workload::Scan100 => few(100),
+        Workload::Scan10k => few(10_000),
+        Workload::YcsbE => few(20),
+        Workload::ReadWhileWriting => few(5),
+        _ if workload.is_ycsb() => few(5),
+        Workload::Overwrite => 3 * shape.entries,
+        Workload::Transactions => TRANSFERS.min(TRANSFERS_EACH * shape.entries),
+        Workload::Open => 1,
+        _ => shape.entries,
+    }
+}
+
 impl<'i> Contents<'i> {
     /// Contents of an empty subject.
     pub(super) fn empty(input: &'i Input) -> Self {
@@ -120,34 +139,31 @@ impl<'i> Contents<'i> {
     /// The operations of `workload`. Changes the contents to those after the operations.
     pub(super) fn operations(&mut self, workload: Workload) -> Ops {
         let (shape, stored) = (self.input.shape, self.input.stored());
-        let few = |divisor: usize| stored.len().div_ceil(divisor);
-        let reads = if shape.store.is_table() { few(1) } else { few(1).min(MOST_READS) };
-        let accessed = |count: usize, op: Op| self.input.accessed().into_iter().take(count).map(move |key| (key, op));
+        let count = count(&shape, workload);
+        let accessed = |op: Op| self.input.accessed().into_iter().take(count).map(move |key| (key, op));
         let all = |of: fn(&[u8], &[u8]) -> u64| {
             let expected = self.entries(&self.input.sorted).map(|(key, value)| of(key, value)).sum();
-            Ops { count: stored.len(), expected, ..Ops::default() }
+            Ops { count, expected, ..Ops::default() }
         };
         match workload {
-            Workload::Get | Workload::GetMany => self.of(accessed(reads, Op::Get)),
+            Workload::Get | Workload::GetMany | Workload::ReadWhileWriting => self.of(accessed(Op::Get)),
             Workload::Miss => {
-                let keys = bench_keys::absent(shape.keys, shape.key_len, reads);
-                Ops { count: reads, ops: vec![Op::Get; reads], keys, expected: 0 }
+                let keys = bench_keys::absent(shape.keys, shape.key_len, count);
+                Ops { count, ops: vec![Op::Get; count], keys, expected: 0 }
             }
-            Workload::Seek => self.of(accessed(few(10), Op::Scan(100))),
-            Workload::SeekOne => self.of(accessed(reads, Op::Scan(1))),
-            Workload::Scan10 => self.of(accessed(few(50), Op::Scan(10))),
-            Workload::Scan100 => self.of(accessed(few(100), Op::Scan(100))),
-            Workload::Scan10k => self.of(accessed(few(10_000), Op::Scan(10_000))),
+            Workload::SeekOne => self.of(accessed(Op::Scan(1))),
+            Workload::Scan10 => self.of(accessed(Op::Scan(10))),
+            Workload::Seek | Workload::Scan100 => self.of(accessed(Op::Scan(100))),
+            Workload::Scan10k => self.of(accessed(Op::Scan(10_000))),
             Workload::Mixed => self.mix(workload, self.input.accessed().into_iter(), 50),
             Workload::Mixed95 => self.mix(workload, self.input.accessed().into_iter(), 5),
             Workload::Delete => {
                 let keys = self.input.shuffled(DRAW_STREAM + 200);
                 self.of(keys.into_iter().map(|key| (key, Op::Delete)))
             }
-            Workload::ReadWhileWriting => self.of(accessed(few(5), Op::Get)),
             Workload::Overwrite => {
                 let mut draw = rng(DRAW_STREAM);
-                let keys = (0..3 * stored.len()).map(|_| draw.random_range(stored.clone()));
+                let keys = (0..count).map(|_| draw.random_range(stored.clone()));
                 let ops: Vec<_> = keys.map(|key| (key, Op::Put(self.overwriting()))).collect();
                 self.of(ops.into_iter())
             }
@@ -155,17 +171,13 @@ impl<'i> Contents<'i> {
                 let (mut draw, accounts) = (rng(DRAW_STREAM), stored.len());
                 // The other account is another one, if there is any.
                 let pair = |_| (draw.random_range(0..accounts), draw.random_range(1..accounts.max(2)));
-                let transfers = (0..TRANSFERS.min(TRANSFERS_EACH * accounts))
-                    .map(pair)
-                    .map(|(from, by)| (from, Op::Transfer((from + by) % accounts)));
+                let transfers = (0..count).map(pair).map(|(from, by)| (from, Op::Transfer((from + by) % accounts)));
                 self.of(transfers)
             }
-            Workload::Open => Ops::default(),
-            Workload::Sort => Ops { count: stored.len(), ..Ops::default() },
+            Workload::Open | Workload::Sort => Ops { count, ..Ops::default() },
             Workload::Scan | Workload::Reverse | Workload::FrozenScan => all(length),
             Workload::ScanBytes => all(bytes),
-            Workload::YcsbE => self.ycsb(workload, few(20)),
-            _ if workload.is_ycsb() => self.ycsb(workload, few(5)),
+            _ if workload.is_ycsb() => self.ycsb(workload, count),
             // The workloads that fill a subject.
             _ => self.of(stored.map(|record| (record, Op::Put(record)))),
         }
@@ -249,56 +261,40 @@ mod tests {
     use super::*;
     use crate::matrix::Matrix;
 
-    fn input(shape: &str, workloads: &[Workload]) -> Input {
-        let shape = serde_json::from_str::<Matrix>(shape).expect("a matrix").shapes()[0];
-        Input::new(&shape, later(&shape, workloads))
-    }
-
     #[test]
-    fn lookups_are_all_keys_in_another_order() {
-        // Catches searches in the order of the inserts, which caches would speed up, and an incomplete expectation.
-        let input = input(r#"{"keys": ["paths"], "entries": [3000]}"#, &[]);
-        let mut contents = Contents::filled(&input);
-        let gets = contents.operations(Workload::Get);
-        let distinct: HashSet<_> = gets.keys.iter().collect();
-        assert!(input.stored().all(|record| distinct.contains(input.keys.get(record))) && distinct.len() == 3000);
-        assert!(!gets.keys.iter().eq(input.stored().map(|record| input.keys.get(record))));
-        assert_eq!((gets.expected, contents.operations(Workload::Seek).keys.len()), (300_000, 300));
-        // A seek of one finds the key itself.
-        assert_eq!(contents.operations(Workload::SeekOne).expected, input.payload());
-        assert_eq!(contents.operations(Workload::Scan).expected, input.payload());
-    }
-
-    #[test]
-    fn mixes_have_their_share_of_writes_and_reads_of_stored_keys() {
-        // Catches overwrites by the mixes of tables, which some refuse, reads of keys that are not stored yet, and a wrong share of writes.
+    fn lookups_have_another_order_and_mixes_their_share_of_writes_and_reads_of_stored_keys() {
+        // Catches searches in the order of the inserts, which caches would speed up, overwrites by the mixes of tables, which some refuse, reads of keys
+        // that are not stored yet, and a wrong share of writes.
         use Workload::{Mixed, Mixed95, YcsbA, YcsbC, YcsbD, YcsbE, YcsbF};
         let all =
             [(Mixed, 0.5), (Mixed95, 0.05), (YcsbA, 0.5), (YcsbC, 0.0), (YcsbD, 0.05), (YcsbE, 0.05), (YcsbF, 0.5)];
-        let input = input(r#"{"entries": [20000], "access": ["zipfian"]}"#, &all.map(|(workload, _)| workload));
+        let shape = serde_json::from_str::<Matrix>(r#"{"entries": [20000]}"#).expect("a matrix").shapes()[0];
+        let input = Input::new(&shape, later(&shape, &all.map(|(workload, _)| workload)));
         let mut contents = Contents::filled(&input);
+        let gets = contents.operations(Workload::Get);
+        let distinct: HashSet<_> = gets.keys.iter().collect();
+        assert!(input.stored().all(|record| distinct.contains(input.keys.get(record))));
+        assert!(!gets.keys.iter().eq(input.stored().map(|record| input.keys.get(record))));
+        // A seek of one finds the key itself.
+        assert_eq!(contents.operations(Workload::SeekOne).expected, input.payload());
         let mut first_new = 20_000;
         for (workload, share) in all {
             let mix = contents.operations(workload);
             let number = |op: &Op| if let Op::Put(record) | Op::Update(record) = op { Some(*record) } else { None };
             let writes: Vec<_> = mix.ops.iter().filter_map(number).collect();
-            let (found, reads) = (mix.expected / 100, mix.ops.len() - writes.len());
-            assert!(
-                (writes.len() as f64 / mix.ops.len() as f64 - share).abs() < 0.02,
-                "{workload:?}: {}",
-                writes.len()
-            );
+            let (found, reads) = (mix.expected as usize / 100, mix.ops.len() - writes.len());
+            let found_share = writes.len() as f64 / mix.ops.len() as f64;
+            assert!((found_share - share).abs() < 0.02, "{workload:?}: {found_share}");
             match workload {
-                YcsbE => assert!((40..70).contains(&(found as usize / reads)), "{found}"),
-                YcsbF => assert_eq!(found as usize, reads + writes.len()),
-                _ => assert_eq!(found as usize, reads, "{workload:?}"),
+                YcsbE => assert!((40..70).contains(&(found / reads)), "{found}"),
+                YcsbF => assert_eq!(found, reads + writes.len()),
+                _ => assert_eq!(found, reads, "{workload:?}"),
             }
             if matches!(workload, Mixed | Mixed95 | YcsbD) {
                 assert_eq!(writes, (first_new..first_new + writes.len()).collect::<Vec<_>>());
                 first_new += writes.len();
             }
         }
-        assert_eq!(contents.operations(Workload::Miss).expected, 0);
         contents.operations(Workload::Delete);
         assert_eq!(contents.operations(Workload::Get).expected, 0);
     }

@@ -18,9 +18,9 @@ use crate::subjects::store::{Done, Settings, Store};
 const BATCH: usize = 100;
 const TABLE_BATCH: usize = 256;
 
-pub(super) struct Work<'i> {
-    pub(super) request: &'i Request,
-    pub(super) input: &'i Input,
+pub(super) struct Work {
+    pub(super) request: Request,
+    pub(super) input: Input,
 }
 
 /// What a thread has read: a sum of lengths or of bytes; and how many transactions it has begun.
@@ -30,7 +30,7 @@ struct Tally {
     tries: u64,
 }
 
-impl Work<'_> {
+impl Work {
     pub(super) fn shape(&self) -> &Shape {
         &self.request.shape
     }
@@ -49,9 +49,7 @@ impl Work<'_> {
             Done::Ok((tally, recorder))
         });
         let (tallies, recorders): (Vec<_>, Vec<_>) = ended.into_iter().collect::<Done<Vec<_>>>()?.into_iter().unzip();
-        // In scans, each thread reads everything.
-        let times =
-            if matches!(workload, Workload::Scan | Workload::ScanBytes | Workload::Reverse) { threads } else { 1 };
+        let times = if workload.is_done_by_each() { threads } else { 1 };
         let (found, expected) = (tallies.iter().map(|of| of.sum).sum::<u64>(), ops.expected * times as u64);
         if found != expected {
             let unit = if workload == Workload::ScanBytes { "the sum of all bytes" } else { "bytes read" };

@@ -6,83 +6,83 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::shape::Store;
-use super::workload::Workload;
+use super::workload::Workload::{self, *};
 
-/// Passes every subject to the macro `$with`: its help text, the feature that it needs (if any), its role, its ability, and its kind with the type
-/// that `round` runs. The kind is a table, an engine, or both: a table that is measured among engines too.
+/// Passes every subject to the macro `$with`: its help text, the feature that it needs (if any), its role, its workloads, and its kind with the type
+/// that `round` runs. The kind is a table, or an engine, which has files.
 #[rustfmt::skip]
 macro_rules! subjects {
     ($with:ident) => { $with! {
         /// fastskip's ConcurrentSkipList
-        Fastskip: Own, Freeze, table(subjects::own::Fastskip);
+        Fastskip: Own, [FIND, WALK, SEEK, BACK, FROZEN], table(subjects::own::Fastskip);
         /// The same through insert_batch and get_many, 256 at a time
-        FastskipBatch: Own, Batch, table(subjects::own::Fastskip);
+        FastskipBatch: Own, [BATCH], table(subjects::own::Fastskip);
         /// fastskip's Memtable, put one by one
-        Memtable: Own, Freeze, both(subjects::own::Memtable);
+        Memtable: Own, [FIND, WALK, SEEK, BACK, FROZEN, PUT], table(subjects::own::Memtable);
         /// The same through reserve, apply and get_many, 256 at a time
-        MemtableBatch: Own, Batch, table(subjects::own::Memtable);
+        MemtableBatch: Own, [BATCH], table(subjects::own::Memtable);
         /// The published fastskip 0.1.1, another author's
-        FastskipPublished "peers": ClosePeer, Forward, table(subjects::lists::PublishedList);
+        FastskipPublished "peers": ClosePeer, [FIND, WALK, SEEK], table(subjects::lists::PublishedList);
         /// crossbeam's SkipMap
-        CrossbeamSkiplist "peers": ClosePeer, Ordered, table(subjects::lists::CrossbeamList);
+        CrossbeamSkiplist "peers": ClosePeer, [FIND, WALK, SEEK, BACK], table(subjects::lists::CrossbeamList);
         /// skl's SkipMap (build with --features skl)
-        Skl "skl": ClosePeer, Ordered, table(subjects::skl::SklList);
+        Skl "skl": ClosePeer, [FIND, WALK, SEEK, BACK], table(subjects::skl::SklList);
         /// scc's TreeIndex, a B+ tree
-        Treeindex "peers": OtherPeer, Ordered, table(subjects::lists::Tree);
+        Treeindex "peers": OtherPeer, [FIND, WALK, SEEK, BACK], table(subjects::lists::Tree);
         /// masstree's MassTree15, a trie of B+ trees
-        Masstree "peers": OtherPeer, Ends, table(subjects::lists::Masstree);
+        Masstree "peers": OtherPeer, [FIND, WALK, BACK], table(subjects::lists::Masstree);
         /// The standard BTreeMap behind an RwLock
-        Btreemap: OtherPeer, Ordered, table(subjects::maps::LockedTree);
+        Btreemap: OtherPeer, [FIND, WALK, SEEK, BACK], table(subjects::maps::Trees);
         /// 16 of those, keys spread over them by hash
-        ShardedBtreemap: OtherPeer, Ordered, table(subjects::maps::ShardedTree);
+        ShardedBtreemap: OtherPeer, [FIND, WALK, SEEK, BACK], table(subjects::maps::Trees);
         /// The standard HashMap behind a Mutex
-        Hashmap: Floor, Find, both(subjects::maps::LockedHashMap);
+        Hashmap: Floor, [FIND, PUT], table(subjects::maps::LockedHashMap);
         /// A Vec behind a Mutex: appended to, then sorted
-        Vec: Floor, Append, both(subjects::maps::LockedVec);
+        Vec: Floor, [SORT, PUT], table(subjects::maps::LockedVec);
         /// This workspace's engine
-        MiniEngine: Own, All, engine(subjects::mini::Mini);
+        MiniEngine: Own, [WRITE, READ, WALK, CHANGE, REPLAY, TRANSACT], engine(subjects::mini::Mini);
         /// The same with its tables mapped into memory: reads only
-        MiniEngineMmap: Own, Read, engine(subjects::mini::Mini);
+        MiniEngineMmap: Own, [READ, WALK], engine(subjects::mini::Mini);
         /// The same with its vector memtable: writes only
-        MiniEngineVector: Own, Write, engine(subjects::mini::Mini);
+        MiniEngineVector: Own, [WRITE], engine(subjects::mini::Mini);
         /// The same with tiered compaction: overwrite only
-        MiniEngineTiered: Own, Overwrite, engine(subjects::mini::Mini);
+        MiniEngineTiered: Own, [OVERWRITE], engine(subjects::mini::Mini);
         /// The same with lazy-leveled compaction: overwrite only
-        MiniEngineLazyLeveled: Own, Overwrite, engine(subjects::mini::Mini);
+        MiniEngineLazyLeveled: Own, [OVERWRITE], engine(subjects::mini::Mini);
         /// The same with compactions of single tables: overwrite only
-        MiniEnginePartial: Own, Overwrite, engine(subjects::mini::Mini);
+        MiniEnginePartial: Own, [OVERWRITE], engine(subjects::mini::Mini);
         /// fjall, an LSM tree
-        Fjall "peers": ClosePeer, Lsm, engine(subjects::fjall::Fjall);
+        Fjall "peers": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::fjall::Fjall);
         /// RocksDB, an LSM tree (build with --features rocksdb)
-        Rocksdb "rocksdb": ClosePeer, Lsm, engine(subjects::rocksdb::original::Rocksdb);
+        Rocksdb "rocksdb": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::rocksdb::original::Rocksdb);
         /// LevelDB, an LSM tree (build with --features leveldb)
-        Leveldb "leveldb": ClosePeer, Lsm, engine(subjects::leveldb::Leveldb);
+        Leveldb "leveldb": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::leveldb::Leveldb);
         /// Speedb, a fork of RocksDB (build with --features speedb)
-        Speedb "speedb": ClosePeer, Lsm, engine(subjects::rocksdb::fork::Speedb);
+        Speedb "speedb": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::rocksdb::fork::Speedb);
         /// TidesDB, an LSM tree (build with --features tidesdb)
-        Tidesdb "tidesdb": ClosePeer, Lsm, engine(subjects::tidesdb::Tidesdb);
+        Tidesdb "tidesdb": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::tidesdb::Tidesdb);
         /// SurrealKV, an LSM tree (build with --features surrealkv)
-        Surrealkv "surrealkv": ClosePeer, Lsm, engine(subjects::surrealkv::Surrealkv);
+        Surrealkv "surrealkv": ClosePeer, [WRITE, READ, WALK, CHANGE, REPLAY, TRANSACT], engine(subjects::surrealkv::Surrealkv);
         /// WiredTiger, a B+ tree (build with --features wiredtiger)
-        Wiredtiger "wiredtiger": OtherPeer, Lsm, engine(subjects::wiredtiger::Wiredtiger);
+        Wiredtiger "wiredtiger": OtherPeer, [WRITE, READ, WALK, CHANGE, REPLAY], engine(subjects::wiredtiger::Wiredtiger);
         /// fjall with optimistic transactions: transactions only
-        FjallOptimistic "peers": ClosePeer, Transact, engine(subjects::fjall::Optimistic);
+        FjallOptimistic "peers": ClosePeer, [TRANSACT], engine(subjects::fjall::Optimistic);
         /// fjall with one writing transaction at a time: transactions only
-        FjallOneWriter "peers": ClosePeer, Transact, engine(subjects::fjall::OneWriter);
+        FjallOneWriter "peers": ClosePeer, [TRANSACT], engine(subjects::fjall::OneWriter);
         /// LMDB through heed, a B+ tree in a memory map
-        Lmdb "peers": OtherPeer, Tree, engine(subjects::lmdb::Lmdb);
+        Lmdb "peers": OtherPeer, [WRITE, READ, WALK, CHANGE], engine(subjects::lmdb::Lmdb);
         /// redb, a B+ tree that copies on write
-        Redb "peers": OtherPeer, Tree, engine(subjects::redb::Redb);
+        Redb "peers": OtherPeer, [WRITE, READ, WALK, CHANGE, TRANSACT], engine(subjects::redb::Redb);
         /// sled, a tree of pages in a log
-        Sled "peers": OtherPeer, Tree, engine(subjects::sled::Sled);
+        Sled "peers": OtherPeer, [WRITE, READ, WALK, CHANGE], engine(subjects::sled::Sled);
         /// A file that records are appended to, no engine: writes only
-        Log: Floor, Write, engine(subjects::log::Log);
+        Log: Floor, [WRITE], engine(subjects::log::Log);
     } };
 }
 pub(crate) use subjects;
 
 macro_rules! declare {
-    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, $can:ident, $kind:ident($type:ty);)*) => {
+    ($($(#[$doc:meta])* $subject:ident $($feature:literal)?: $role:ident, [$($can:ident),*], $kind:ident($type:ty);)*) => {
         /// The names of tables and engines.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, ValueEnum, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -95,8 +95,8 @@ macro_rules! declare {
                 match self { $(Self::$subject => Role::$role,)* }
             }
 
-            fn ability(self) -> Ability {
-                match self { $(Self::$subject => Ability::$can,)* }
+            fn abilities(self) -> &'static [&'static [Workload]] {
+                match self { $(Self::$subject => &[$($can),*],)* }
             }
 
             /// The feature that the subject needs and this build lacks, if any.
@@ -104,9 +104,9 @@ macro_rules! declare {
                 match self { $($(Self::$subject if !cfg!(feature = $feature) => Some($feature),)?)* _ => None }
             }
 
-            /// Whether this is a table without a log, which shows the upper bound for engines.
-            fn is_floor_of_engines(self) -> bool {
-                match self { $(Self::$subject => stringify!($kind) == "both",)* }
+            /// Whether the subject keeps records in files.
+            fn is_engine(self) -> bool {
+                match self { $(Self::$subject => stringify!($kind) == "engine",)* }
             }
         }
     };
@@ -125,77 +125,42 @@ pub(crate) enum Role {
     Floor,
 }
 
-/// The workloads that a subject can do. Each table from `Find` to `Freeze` does the workloads of those before it,
-/// and more. The exception is `Forward`, which cannot be read backwards, although `Ends` can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Ability {
-    /// A table that only stores, and finds no key.
-    Append,
-    /// A table that is used only through batched calls; the one-by-one subject of the same table does the other workloads.
-    Batch,
-    /// A table without order.
-    Find,
-    /// A table that can only be read as a whole, from either end.
-    Ends,
-    /// A table that cannot be read backwards.
-    Forward,
-    Ordered,
-    /// A table that can be frozen.
-    Freeze,
-    /// Engines. Variants of our engine differ in an option, and do only the workloads that the option affects.
-    Read,
-    Write,
-    Transact,
-    Overwrite,
-    /// An engine without a log to replay.
-    Tree,
-    Lsm,
-    /// An engine with a log, and with transactions.
-    All,
-}
+/// Workloads that a subject can do together.
+const FIND: &[Workload] = &[Insert, Get, Miss, Mixed, Mixed95, Delete, InsertLatency];
+/// A whole table or database.
+const WALK: &[Workload] = &[Scan, ScanBytes];
+const SEEK: &[Workload] = &[Seek, SeekOne];
+const BACK: &[Workload] = &[Reverse];
+const FROZEN: &[Workload] = &[FrozenScan];
+/// A table that is used only through batched calls; the one-by-one subject of the same table does the other workloads.
+const BATCH: &[Workload] = &[Insert, GetMany];
+/// A table that only stores, and finds no key.
+const SORT: &[Workload] = &[Insert, Sort];
+/// A table without a log, which shows the upper bound for engines.
+const PUT: &[Workload] = &[Put];
+/// Engines. Variants of our engine differ in an option, and do only the workloads that the option affects.
+const WRITE: &[Workload] = &[Put, Load, PutBatch, SyncedPut];
+const READ: &[Workload] = &[Get, Miss, Scan10, Scan100, Scan10k];
+const OVERWRITE: &[Workload] = &[Overwrite];
+const CHANGE: &[Workload] = &[ReadWhileWriting, Overwrite, YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF, Open];
+/// Engines with a log.
+const REPLAY: &[Workload] = &[Replay];
+const TRANSACT: &[Workload] = &[Transactions];
 
 impl Subject {
     /// The subjects for records in this store.
     pub(crate) fn of(store: Store) -> impl Iterator<Item = Self> {
         Self::value_variants().iter().copied().filter(move |subject| match store {
             Store::Table => !subject.is_engine(),
-            _ => subject.is_engine() || subject.is_floor_of_engines(),
+            _ => subject.is_engine() || subject.can(Put),
         })
     }
 
-    /// Whether the subject keeps records in files.
-    fn is_engine(self) -> bool {
-        self.ability() >= Ability::Read
-    }
-
     pub(crate) fn is_batched(self) -> bool {
-        self.ability() == Ability::Batch
+        self.can(GetMany)
     }
 
     pub(crate) fn can(self, workload: Workload) -> bool {
-        use Ability::{
-            All, Append, Batch, Ends, Find, Forward, Freeze, Lsm, Ordered, Overwrite, Read, Transact, Tree, Write,
-        };
-        let can = self.ability();
-        match workload {
-            Workload::Insert => !self.is_engine(),
-            Workload::Sort => can == Append,
-            Workload::GetMany => can == Batch,
-            Workload::Get | Workload::Miss => !matches!(can, Append | Batch | Write | Overwrite | Transact),
-            Workload::Mixed | Workload::Mixed95 | Workload::Delete | Workload::InsertLatency => {
-                (Find..=Freeze).contains(&can)
-            }
-            Workload::Scan | Workload::ScanBytes => (Ends..=Read).contains(&can) || can >= Tree,
-            Workload::Seek | Workload::SeekOne => (Forward..=Freeze).contains(&can),
-            Workload::Reverse => matches!(can, Ends | Ordered | Freeze),
-            Workload::FrozenScan => can == Freeze,
-            Workload::Put => self.is_floor_of_engines() || can == Write || can >= Tree,
-            Workload::Load | Workload::PutBatch | Workload::SyncedPut => can == Write || can >= Tree,
-            Workload::Scan10 | Workload::Scan100 | Workload::Scan10k => can == Read || can >= Tree,
-            Workload::Overwrite => can >= Overwrite,
-            Workload::Transactions => matches!(can, All | Transact) || matches!(self, Self::Redb | Self::Surrealkv),
-            Workload::Replay => can >= Lsm,
-            _ => can >= Tree,
-        }
+        self.abilities().iter().any(|together| together.contains(&workload))
     }
 }

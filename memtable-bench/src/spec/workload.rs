@@ -101,6 +101,11 @@ impl Workload {
         matches!(self, Self::Scan | Self::ScanBytes | Self::Scan10 | Self::Scan100 | Self::Scan10k)
     }
 
+    /// Whether each thread reads everything.
+    pub(crate) fn is_done_by_each(self) -> bool {
+        matches!(self, Self::Scan | Self::ScanBytes | Self::Reverse)
+    }
+
     /// Whether threads may share the operations: no operation reads another one's write.
     pub(crate) fn takes_threads(self) -> bool {
         !self.is_ycsb() && !matches!(self, Self::Overwrite | Self::ReadWhileWriting)

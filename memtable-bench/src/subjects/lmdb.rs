@@ -55,8 +55,6 @@ store! {
         of.records.get(&transaction, key)?.map(read)
     };
     scan(of, from, most, each) => {
-        // LMDB refuses an empty key; the smallest other key is a zero byte.
-        let from = if from.is_empty() { &[0] } else { from };
         let transaction = of.env.read_txn()?;
         for entry in of.records.range(&transaction, &(Included(from), Unbounded))?.take(most) {
             let (key, value) = entry?;

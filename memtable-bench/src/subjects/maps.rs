@@ -2,7 +2,6 @@
 //! scan takes it once and blocks writers meanwhile. Keys and values are allocated outside the lock. Poison is ignored: a thread panicked, so the
 //! round has failed anyway.
 
-use std::array;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound::{Included, Unbounded};
@@ -11,14 +10,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 use itertools::Itertools;
 
 use super::store::{Done, Record, Settings, Store, store};
+use crate::spec::Subject;
 
 type Bytes = Box<[u8]>;
 type BytesTree = BTreeMap<Bytes, Bytes>;
 
 /// Trees that each hold a part of the keys, spread by hash: the usual way to make a locked map scale. An ordered read
 /// has to lock and merge all trees.
-struct Shards<const N: usize> {
-    trees: [Shard; N],
+pub(crate) struct Shards {
+    trees: Vec<Shard>,
     hasher: RandomState,
 }
 
@@ -27,9 +27,10 @@ struct Shards<const N: usize> {
 #[repr(align(128))]
 struct Shard(RwLock<BytesTree>);
 
-impl<const N: usize> Shards<N> {
+impl Shards {
     fn of(&self, key: &[u8]) -> &RwLock<BytesTree> {
-        let index = if N == 1 { 0 } else { self.hasher.hash_one(key) as usize % N };
+        let number = self.trees.len();
+        let index = if number == 1 { 0 } else { self.hasher.hash_one(key) as usize % number };
         &self.trees[index].0
     }
 
@@ -37,54 +38,53 @@ impl<const N: usize> Shards<N> {
         self.of(key).write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_all(&self) -> [RwLockReadGuard<'_, BytesTree>; N] {
-        self.trees.each_ref().map(|shard| shard.0.read().unwrap_or_else(PoisonError::into_inner))
+    fn read_all(&self) -> Vec<RwLockReadGuard<'_, BytesTree>> {
+        self.trees.iter().map(|shard| shard.0.read().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 }
 
 /// Merges the runs: calls `each` with the first `most` entries of all runs, in the order of `before`.
-fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>, const N: usize>(
-    runs: [I; N],
+fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>>(
+    mut runs: Vec<I>,
     before: fn(&[u8], &[u8]) -> bool,
     most: usize,
     mut each: impl FnMut(&[u8], &[u8]),
 ) {
-    let mut runs = runs.into_iter();
-    match runs.next() {
-        // A single tree needs no merge, and must not pay for one.
-        Some(only) if N == 1 => only.take(most).for_each(|(key, value)| each(key, value)),
-        first => {
-            let merged = first.into_iter().chain(runs).kmerge_by(|a, b| before(a.0, b.0));
-            merged.take(most).for_each(|(key, value)| each(key, value));
-        }
+    // A single tree needs no merge, and must not pay for one.
+    if let [only] = &mut runs[..] {
+        return only.take(most).for_each(|(key, value)| each(key, value));
     }
+    let merged = runs.into_iter().kmerge_by(|a, b| before(a.0, b.0));
+    merged.take(most).for_each(|(key, value)| each(key, value));
 }
 
 store! {
-    Trees<const N: usize>(Shards<N>);
-    open(_settings) => Shards { trees: array::from_fn(|_| Shard::default()), hasher: RandomState::new() };
+    /// `RwLock<BTreeMap>`, or 16 of them.
+    Trees(Shards);
+    open(settings) => {
+        let number = if settings.subject == Subject::ShardedBtreemap { 16 } else { 1 };
+        Shards { trees: (0..number).map(|_| Shard::default()).collect(), hasher: RandomState::new() }
+    };
     insert(shards, record) => {
         let (key, value) = (record.key.into(), record.value.into());
         shards.write(record.key).insert(key, value).is_none()
     };
-    scan_all(shards, each) => merge(shards.read_all().each_ref().map(|tree| tree.iter()), |a, b| a < b, usize::MAX, each);
+    scan_all(shards, each) => {
+        merge(shards.read_all().iter().map(|tree| tree.iter()).collect(), |a, b| a < b, usize::MAX, each)
+    };
     get(shards, key, read) => {
         shards.of(key).read().unwrap_or_else(PoisonError::into_inner).get(key).map(|value| read(value))
     };
     scan(shards, from, most, each) => {
         let trees = shards.read_all();
-        let runs = trees.each_ref().map(|tree| tree.range::<[u8], _>((Included(from), Unbounded)));
+        let runs = trees.iter().map(|tree| tree.range::<[u8], _>((Included(from), Unbounded))).collect();
         merge(runs, |a, b| a < b, most, each);
     };
     scan_back(shards, each) => {
-        merge(shards.read_all().each_ref().map(|tree| tree.iter().rev()), |a, b| a > b, usize::MAX, each)
+        merge(shards.read_all().iter().map(|tree| tree.iter().rev()).collect(), |a, b| a > b, usize::MAX, each)
     };
     delete(shards, key, _seqno) => shards.write(key).remove(key).is_some();
 }
-
-/// `RwLock<BTreeMap>`.
-pub(crate) type LockedTree = Trees<1>;
-pub(crate) type ShardedTree = Trees<16>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

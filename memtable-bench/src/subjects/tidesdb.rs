@@ -55,7 +55,7 @@ store! {
     scan(db, from, most, each) => {
         let (transaction, family) = (db.begin_transaction()?, records(db)?);
         let mut entries = transaction.new_iterator(&family)?;
-        if from.is_empty() { entries.seek_to_first()? } else { entries.seek(from)? }
+        entries.seek(from)?;
         for read in 0..most {
             if read > 0 && entries.next().is_err() || !entries.is_valid() {
                 break;

@@ -7,6 +7,8 @@ use wiredtiger::{Connection, Cursor, Session};
 use super::store::{Done, Record, Settings, Store, store};
 
 const RECORDS: &str = "table:records";
+/// WiredTiger refuses a smaller cache.
+const LEAST_CACHE: u64 = 1 << 20;
 
 /// A cursor is closed before its session, which is the order of the fields.
 struct Worker {
@@ -22,7 +24,8 @@ pub(crate) struct Open {
 
 fn open(settings: &Settings) -> Done<Open> {
     // Each commit writes the log: without a sync, it survives a killed process.
-    let (cache, method) = (settings.shape.cache_bytes(), if settings.synced { "fsync" } else { "none" });
+    let (cache, method) =
+        (settings.shape.cache_bytes().max(LEAST_CACHE), if settings.synced { "fsync" } else { "none" });
     let sync = format!("transaction_sync=(enabled=true,method={method})");
     let config = format!("create,session_max=1100,cache_size={cache},log=(enabled=true),{sync}");
     let dir = settings.dir.to_str().ok_or("expected a directory whose name is text")?;
