@@ -140,7 +140,7 @@ impl<T: Table> Builder<T> {
     /// [`Full`](crate::InsertError::Full), and the next write asks again. [`try_build`](Self::try_build) reserves the memory at once.
     #[must_use]
     pub fn build(self) -> T {
-        T::new_lazy(self.config)
+        T::new_lazy(self.config.with_shards())
     }
 
     /// Creates the table and reserves its memory.
@@ -148,7 +148,7 @@ impl<T: Table> Builder<T> {
     /// # Errors
     /// Returns the system's error if the system refuses even the smallest address range.
     pub fn try_build(self) -> io::Result<T> {
-        T::new_reserved(self.config)
+        T::new_reserved(self.config.with_shards())
     }
 }
 
@@ -181,13 +181,25 @@ pub struct Config {
 }
 
 impl Config {
+    /// The default settings, with 0 shards.
     // No `Default` implementation: it would be part of the public interface.
     pub(crate) fn new() -> Self {
-        /// The available parallelism, cached because the system reads files to compute it.
-        static PARALLELISM: OnceLock<usize> = OnceLock::new();
-        let shards = *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let chunk_bytes = CHUNK_BYTES;
+        let (shards, chunk_bytes) = (0, CHUNK_BYTES);
         let arena = Layout { shards, chunk_bytes, max_memory_bytes: 0, size_hint: 0, huge_pages: true, head_words: 0 };
         Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }
     }
+
+    /// The same settings; with as many shards as the available parallelism if the number of shards was not set.
+    fn with_shards(mut self) -> Self {
+        if self.arena.shards == 0 {
+            self.arena.shards = parallelism();
+        }
+        self
+    }
+}
+
+/// The available parallelism, cached because the system reads some ten files to compute it: this takes as long as several hundred inserts.
+pub(crate) fn parallelism() -> usize {
+    static PARALLELISM: OnceLock<usize> = OnceLock::new();
+    *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

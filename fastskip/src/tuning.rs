@@ -56,6 +56,20 @@ pub(crate) const BACKWARD_WALK: usize = 64;
 /// The number of steps to nodes that were not prefetched, after which readahead searches for its place again.
 pub(crate) const READAHEAD_MISSES: u32 = 32;
 
+/// A walk is sequential after this many chunks of hints whose nodes lie close together in memory.
+pub(crate) const SEQUENTIAL_CHUNKS: u32 = 6;
+
+/// The maximum number of words from one node to the next, on average, that counts as close. 256 bytes; nodes that are further apart have so many cache
+/// lines without a link that it is better to prefetch nodes one by one.
+pub(crate) const SEQUENTIAL_WORDS: u32 = 32;
+
+/// The number of steps after which a sequential walk prefetches again, and how many times as far ahead of itself: 48 nodes.
+pub(crate) const SEQUENTIAL_STEPS: u32 = 4;
+pub(crate) const SEQUENTIAL_AHEAD: i32 = 12;
+
+/// The limit on jumps in memory, after which a walk is no longer sequential. Each jump counts 2, and [`SEQUENTIAL_STEPS`] without a jump subtract 1.
+pub(crate) const SEQUENTIAL_MISSES: u32 = 6;
+
 /// The number of words of the smallest chunk; a smaller one would not be useful. 256 bytes.
 pub(crate) const MIN_CHUNK: u64 = 32;
 

@@ -96,6 +96,13 @@ pub(crate) const BACKWARD_WALK: usize = 4;
 /// Steps of a walk that meet no prefetched node; after them, the walk searches again for the way ahead.
 pub(crate) const READAHEAD_MISSES: u32 = 2;
 
+/// No walk is sequential: a walk that reads no hints reaches no more than the list.
+pub(crate) const SEQUENTIAL_CHUNKS: u32 = 1;
+pub(crate) const SEQUENTIAL_WORDS: u32 = 0;
+pub(crate) const SEQUENTIAL_STEPS: u32 = 1;
+pub(crate) const SEQUENTIAL_AHEAD: i32 = 1;
+pub(crate) const SEQUENTIAL_MISSES: u32 = 1;
+
 /// Words of the smallest chunk.
 pub(crate) const MIN_CHUNK: u64 = 32;
 

@@ -163,6 +163,36 @@ mod tests {
         }
     }
 
+    /// Catches a walk over nodes in the order of memory that reads hints all the way; one that reads memory although nodes are scattered; and one that
+    /// searches again because of a single jump.
+    #[test]
+    fn walks_read_memory_ahead_only_while_nodes_follow_each_other_there() {
+        // How many steps of a walk read memory, and how often it searched for its place.
+        let walk = |keys: Vec<u64>| {
+            let steps = keys.len() - 1;
+            let list = list_of(keys.into_iter().map(|key| key.to_be_bytes().to_vec()));
+            let mut position = Position::new();
+            position.seek_to_first(&list);
+            let mut step = || {
+                position.next(&list);
+                (position.ahead.reads_memory(), position.ahead.starts)
+            };
+            let steps: Vec<_> = (0..steps).map(|_| step()).collect();
+            (steps.iter().filter(|step| step.0).count(), steps.last().map_or(0, |step| step.1))
+        };
+        let (sequential, starts) = walk((0..5000).collect());
+        assert!(sequential > 4800 && starts == 1, "in order: {sequential}, {starts}");
+        let (sequential, starts) = walk((0..5000).rev().collect());
+        assert!(sequential > 4800 && starts == 1, "in descending order: {sequential}, {starts}");
+        assert_eq!(walk((0..5000).map(mix).collect()), (0, 1), "unordered");
+        let (sequential, starts) =
+            walk((0..5000).map(|key| 100 * key).chain((0..50).map(|key| 10_000 * key + 7)).collect());
+        assert!(sequential > 4800 && starts == 1, "few later ones: {sequential}, {starts}");
+        let unordered = (0..2000).map(|key| 1 << 32 | mix(key) >> 32);
+        let (sequential, starts) = walk((0..2000).chain(unordered).chain((0..2000).map(|key| 1 << 40 | key)).collect());
+        assert!((3600..4050).contains(&sequential) && starts == 2, "partly in order: {sequential}, {starts}");
+    }
+
     /// The same for a backward walk; also catches a walk that searches for each node.
     #[test]
     fn walks_back_search_until_they_are_steady() {

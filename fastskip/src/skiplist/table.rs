@@ -5,7 +5,7 @@ use core::ops::Deref;
 use std::io;
 
 use super::stamp::{StampClock, Stamped};
-use crate::builder::{Builder, Config, Table};
+use crate::builder::{Builder, Config, Table, parallelism};
 use crate::list::stats::Stats;
 use crate::list::{LazyList, List};
 
@@ -60,8 +60,7 @@ impl ConcurrentSkipList {
     /// Creates a list without limits. The first chunks of its shards have `bytes` bytes in total.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        let shards = Config::new().arena.shards;
-        Self::builder().arena_bytes_per_shard(bytes / shards).build()
+        Self::builder().arena_bytes_per_shard(bytes / parallelism()).build()
     }
 
     /// Creates a list with limits; 0 means no limit. See [`Builder`] for each parameter.
