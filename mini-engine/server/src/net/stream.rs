@@ -110,7 +110,10 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
+        match self {
+            Self::Tcp(socket) => socket.write(bytes),
+            Self::Unix(socket, _) => socket.write(bytes),
+        }
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -197,7 +200,10 @@ impl Read for Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
+        match &mut self.tls {
+            Some(tls) => tls.write(&mut self.socket, &[IoSlice::new(bytes)]),
+            None => self.socket.write(bytes),
+        }
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -869,6 +869,20 @@ fn neighbours_of_a_pipeline_go_together_as_one_batch() {
 }
 
 #[test]
+fn a_pipeline_writes_each_key_once_as_its_last_request_left_it() {
+    // Catches writes that are replaced in the same batch and reach the log and the memtable all the same; one that is lost with those before it; and an
+    // expiry time that is lost.
+    let mut server = Server::new();
+    server.talk("set b 5 exat 9999999999 => +OK");
+    let before = server.shared.keys.db.metrics().writes;
+    let found =
+        server.said("incr a\r\nincr b\r\nincr a\r\nset c x\r\nget a\r\nset a 7\r\nincr b\r\ndecr a\r\nstrlen c\r\n");
+    assert_eq!(found, ":1\r\n:6\r\n:2\r\n+OK\r\n$1\r\n2\r\n+OK\r\n:7\r\n:6\r\n:1\r\n");
+    assert_eq!(server.shared.keys.db.metrics().writes - before, 3);
+    server.talk("mget a b c => *3 $1 6 $1 7 $1 x | expiretime b => :9999999999 | ttl a => :-1");
+}
+
+#[test]
 fn a_long_request_goes_alone() {
     // Catches a write that fails for lack of space and makes its neighbours fail, and copies of long values.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);

@@ -137,7 +137,9 @@ impl<'a> Context<'a> {
             let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
             self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.keys.db, is_written));
         }
-        self.shared.counters.writes.note(batch.len(), written.as_ref().err());
+        // The requests of a pipeline count one by one, though their batch has one operation for each key.
+        let operations = batch.len().max(keyspace.writes());
+        self.shared.counters.writes.note(operations, written.as_ref().err());
         self.shared.syncs.is_unsynced |= written.is_ok();
         written.map(drop)
     }
