@@ -24,18 +24,19 @@ use mio::event::Event;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::connection::{Connection, READ_BYTES, Wanted};
+use super::connection::{Connection, READ_BYTES};
+use super::listener::Listener;
 use super::long_wait::LongWait;
-use super::stream::{Listener, Stream};
 use super::worker::Workers;
 use crate::error::{self, Result};
 use crate::groups::{Client, ReplyReceiver};
 use crate::protocol::reply::Reply;
-use crate::state::context::Wait;
+use crate::state::context::Work;
 use crate::state::job::Job;
 use crate::state::refused::Cause;
 use crate::state::shared::Shared;
 use crate::tls::ServerConfig;
+use crate::transport::Stream;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
@@ -153,7 +154,7 @@ impl EventLoop {
             self.end_sync()?;
             if self.syncing.is_none() {
                 self.finish_jobs()?;
-                self.finish_asks();
+                self.finish_groups();
                 self.resume_held()?;
                 self.turn(&mut buffer);
             }
@@ -217,7 +218,7 @@ impl EventLoop {
     }
 
     /// Accepts the next waiting connection.
-    fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Stream>) -> Option<Stream> {
+    fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Box<dyn Stream>>) -> Option<Box<dyn Stream>> {
         let listeners = self.listeners.as_ref()?;
         loop {
             match accept(listeners) {
@@ -233,7 +234,7 @@ impl EventLoop {
         }
     }
 
-    fn add_client(&mut self, mut stream: Stream) {
+    fn add_client(&mut self, mut stream: Box<dyn Stream>) {
         self.shared.counters.connections += 1;
         let most = self.shared.settings.limits.clients;
         if self.shared.counters.clients >= most {
@@ -258,7 +259,7 @@ impl EventLoop {
             self.connections.len() - 1
         });
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
+        if let Err(error) = self.poll.registry().register(connection.source(), Token(place), interest) {
             tracing::warn!(%error, "could not watch a client");
             connection.close();
         }
@@ -284,7 +285,7 @@ impl EventLoop {
     }
 
     /// Passes the replies of groups to the waiting clients.
-    fn finish_asks(&mut self) {
+    fn finish_groups(&mut self) {
         let most = self.shared.settings.limits.buffer_bytes;
         // Above the limit on buffers, the remaining replies wait until the client with the most memory was disconnected.
         while self.shared.counters.buffer_bytes <= most
@@ -337,16 +338,13 @@ impl EventLoop {
             connection.is_queued = false;
             let client = (place, connection.number);
             match connection.turn(&mut self.shared, buffer, now) {
-                Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
-                Some(Wanted::Ask(ask)) => {
+                Some(Work::Job(job)) => self.threads.jobs.begin((job, Some(client))),
+                Some(Work::Groups(requests)) => {
                     if let Some(groups) = &self.shared.cluster {
-                        groups.begin(ask, self.answers.to(client));
+                        groups.begin(requests, self.answers.to(client));
                     }
                 }
-                Some(Wanted::Wait(Wait::Database(number))) => {
-                    self.threads.jobs.begin((Job::Create(number), Some(client)));
-                }
-                Some(Wanted::Wait(Wait::Room(batch))) => {
+                Some(Work::Room(batch)) => {
                     // The others try again when there is room for the first one's batch.
                     if self.held.is_empty() {
                         self.waits[0].begin(now);
@@ -460,7 +458,7 @@ impl EventLoop {
     fn remove(&mut self, place: usize) {
         if let Some(mut connection) = self.connections[place].take() {
             // If this fails, the socket is still no longer watched, because it is closed.
-            self.poll.registry().deregister(connection.stream()).ok();
+            self.poll.registry().deregister(connection.source()).ok();
             if connection.is_of_metrics {
                 self.of_metrics -= 1;
             } else {

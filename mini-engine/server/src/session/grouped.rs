@@ -21,7 +21,7 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
 use crate::settings::MAX_REQUEST_BYTES;
-use crate::state::context::{After, Context};
+use crate::state::context::{After, Context, Work};
 
 /// Bounds of the requests that are passed on together; the last request may exceed the bound on bytes.
 const MOST_REQUESTS: usize = 1000;
@@ -135,7 +135,8 @@ impl Grouped {
                     show(context, command, args);
                     return Ok(queued);
                 }
-                context.after = After::Ask(self.add(None, command, slot, request, &context.shared.keys.cursors));
+                let requests = self.add(None, command, slot, request, &context.shared.keys.cursors);
+                context.after = After::Later(Work::Groups(requests));
                 Ok(Reply::Nothing)
             }
             Scope::Node if is_queued && !command.runs_at_once() => {
@@ -217,7 +218,7 @@ impl Grouped {
         let changed = Changed::default();
         self.watching = Some((keys.clone(), changed.clone()));
         let watch = Write(Kind::Watch { keys, changed });
-        context.after = After::Ask(GroupRequests::Writes(vec![(slot, watch)]));
+        context.after = After::Later(Work::Groups(GroupRequests::Writes(vec![(slot, watch)])));
         Ok(Reply::Nothing)
     }
 
@@ -264,7 +265,8 @@ impl Grouped {
         let slot = direct(context.shared.cluster.as_deref(), slot_of_all(slots.into_iter())?, Access::Write)?;
         let is_version_3 = version == Version::Resp3;
         let transaction = groups::Transaction { is_version_3, watched, is_changed: false, requests };
-        context.after = After::Ask(GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]));
+        let requests = GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]);
+        context.after = After::Later(Work::Groups(requests));
         Ok(Reply::Nothing)
     }
 
