@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mini_engine::Error;
 use mio::event::{Event, Source};
 
-use crate::groups::GroupReplies;
+use crate::groups::{Client, GroupReplies};
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
@@ -54,8 +54,8 @@ enum State {
 
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
-    /// The number that distinguishes connections with the same index.
-    pub(crate) number: u64,
+    /// Its number in the event loop.
+    pub(crate) number: Client,
     /// Whether the connection serves metrics instead of a client.
     pub(crate) is_of_metrics: bool,
     session: Session,
@@ -85,7 +85,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A new connection of a client.
-    pub(crate) fn new(stream: Box<dyn Stream>, number: u64, shared: &mut Shared, now: Instant) -> Self {
+    pub(crate) fn new(stream: Box<dyn Stream>, number: Client, shared: &mut Shared, now: Instant) -> Self {
         let session = Session::new(shared);
         if let Some(record) = shared.clients.get_mut(session.id()) {
             record.addresses = stream.addresses();
@@ -94,11 +94,11 @@ impl Connection {
     }
 
     /// A new connection of Prometheus.
-    pub(crate) fn of_metrics(stream: Box<dyn Stream>, number: u64, shared: &Shared, now: Instant) -> Self {
+    pub(crate) fn of_metrics(stream: Box<dyn Stream>, number: Client, shared: &Shared, now: Instant) -> Self {
         Self { is_of_metrics: true, ..Self::of(Session::of_metrics(shared), stream, number, now) }
     }
 
-    fn of(session: Session, stream: Box<dyn Stream>, number: u64, now: Instant) -> Self {
+    fn of(session: Session, stream: Box<dyn Stream>, number: Client, now: Instant) -> Self {
         Self {
             stream,
             number,

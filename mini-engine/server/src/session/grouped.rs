@@ -15,7 +15,7 @@ use super::record::{record, show};
 use super::run::run_alone;
 use crate::commands::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
-use crate::groups::{self, Access, Changed, Cluster, GroupReplies, GroupRequests, Kind, Request, Watched, Write};
+use crate::groups::{self, Access, Changed, GroupReplies, GroupRequests, Kind, Request, Watched, Write};
 use crate::protocol::cursors::ScanCursors;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
@@ -199,16 +199,13 @@ impl Grouped {
             false if self.may_be_stale => Access::StaleRead,
             false => Access::Read,
         };
-        let slot = slot_of_named(&command.named(args)?, is_one_group(context.shared.cluster.as_deref()))?;
-        direct(context.shared.cluster.as_deref(), slot, access)
+        let slot = slot_of_named(&command.named(args)?, is_one_group(context))?;
+        direct(context, slot, access)
     }
 
     fn watch(&mut self, context: &mut Context<'_>, args: Args<'_>) -> Outcome {
-        let slot = direct(
-            context.shared.cluster.as_deref(),
-            slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?,
-            Access::Write,
-        )?;
+        let slot = slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?;
+        let slot = direct(context, slot, Access::Write)?;
         let keys: BTreeSet<&[u8]> = args.from(1).collect();
         let more: usize = keys.iter().map(|key| Watched::size_of(key)).sum();
         if self.watched_bytes + more > MAX_REQUEST_BYTES {
@@ -260,9 +257,9 @@ impl Grouped {
         let mut slots: Vec<Option<u16>> = watched.iter().map(|watched| Some(slot_of(&watched.key))).collect();
         for request in &requests {
             let named = commands::find(request.args())?.named(request.args())?;
-            slots.push(slot_of_named(&named, is_one_group(context.shared.cluster.as_deref()))?);
+            slots.push(slot_of_named(&named, is_one_group(context))?);
         }
-        let slot = direct(context.shared.cluster.as_deref(), slot_of_all(slots.into_iter())?, Access::Write)?;
+        let slot = direct(context, slot_of_all(slots.into_iter())?, Access::Write)?;
         let is_version_3 = version == Version::Resp3;
         let transaction = groups::Transaction { is_version_3, watched, is_changed: false, requests };
         let requests = GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]);
@@ -342,13 +339,13 @@ fn queue(context: &mut Context<'_>, command: &Command, request: &Request) -> Out
     transaction::queue(context, queued, request.args())
 }
 
-fn is_one_group(cluster: Option<&dyn Cluster>) -> bool {
-    cluster.is_some_and(|cluster| cluster.is_one_group())
+fn is_one_group(context: &Context<'_>) -> bool {
+    context.shared.cluster.as_ref().is_some_and(|cluster| cluster.is_one_group())
 }
 
 /// The slot of a request, if this node may pass the request on.
-fn direct(cluster: Option<&dyn Cluster>, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
+fn direct(context: &Context<'_>, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
     let slot = slot.unwrap_or(0);
-    let redirection = cluster.and_then(|cluster| cluster.redirect(slot, access));
+    let redirection = context.shared.cluster.as_ref().and_then(|cluster| cluster.redirect(slot, access));
     redirection.map_or(Ok(slot), |redirection| Err(Refusal::new(redirection)))
 }
