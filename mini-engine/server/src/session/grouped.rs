@@ -28,6 +28,7 @@ const MOST_REQUESTS: usize = 1000;
 const MOST_BYTES: usize = 1 << 20;
 
 /// The state of a cluster client's session, in addition to that of any client.
+#[derive(Default)]
 pub(super) struct Grouped {
     may_be_stale: bool,
     watched: Vec<Watched>,
@@ -35,25 +36,11 @@ pub(super) struct Grouped {
     watched_bytes: usize,
     /// For a WATCH that was passed on: its keys, each once.
     watching: Option<(Vec<ByteBuf>, Changed)>,
-    /// The time at which requests were last passed on, and the bytes of these requests until their replies come.
-    asked: Instant,
-    asked_bytes: usize,
-    /// The maximum number of requests that are passed on together: smaller after long replies, so that few requests must be passed on again.
-    most: usize,
-}
-
-impl Default for Grouped {
-    fn default() -> Self {
-        Self {
-            may_be_stale: false,
-            watched: Vec::new(),
-            watched_bytes: 0,
-            watching: None,
-            asked: Instant::now(),
-            asked_bytes: 0,
-            most: MOST_REQUESTS,
-        }
-    }
+    /// The time at which requests were passed on, and the bytes of these requests, until their replies come.
+    passed_at: Option<Instant>,
+    passed_bytes: usize,
+    /// After long replies, a smaller maximum number of requests that are passed on together, so that few requests must be passed on again.
+    fewer: Option<usize>,
 }
 
 impl Grouped {
@@ -65,9 +52,9 @@ impl Grouped {
         input: &[u8],
         (limits, most): (RequestLimits, usize),
     ) -> Option<GroupRequests> {
-        let (mut ask, mut end, mut last) = (None, 0, "");
+        let (mut requests, mut end, mut last) = (None, 0, "");
         pipeline.clear();
-        while pipeline.len() < self.most.min(most)
+        while pipeline.len() < self.fewer.unwrap_or(MOST_REQUESTS).min(most)
             && !pipeline.is_line()
             && end < MOST_BYTES
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
@@ -75,19 +62,19 @@ impl Grouped {
             && let Ok(command) = commands::find(args)
             && command.scope() == Scope::Keys
             && !command.runs_at_once()
-            && joins(ask.as_ref(), command)
+            && joins(requests.as_ref(), command)
             && (pipeline.len() == 0 || parser.parts().is_some())
             && let Ok((slot, request)) = self.route(context, command, args)
         {
-            ask = Some(self.add(ask, command, slot, request, &context.shared.keys.cursors));
+            requests = Some(self.add(requests, command, slot, request, &context.shared.keys.cursors));
             last = command.name();
             pipeline.take(parser, (input, end), len, command);
             end += len;
         }
-        if ask.is_some() {
+        if requests.is_some() {
             self.begin(context, last, end);
         }
-        ask
+        requests
     }
 
     /// Adds a request to those that are passed on together with it, if there are any.
@@ -113,8 +100,9 @@ impl Grouped {
     }
 
     fn begin(&mut self, context: &mut Context<'_>, command: &'static str, len: usize) {
-        (self.asked, self.asked_bytes) = (Instant::now(), len);
-        context.shared.clients.note(context.client.id, command, self.asked);
+        let now = Instant::now();
+        (self.passed_at, self.passed_bytes) = (Some(now), len);
+        context.shared.clients.note(context.client.id, command, now);
     }
 
     /// Carries out a request that concerns the connection or the node, queues it, or passes it on; in the last case, sets `after`.
@@ -294,9 +282,9 @@ impl Grouped {
             let code = if writes { "UNCERTAIN" } else { "CLUSTERDOWN" };
             replies.resize(pipeline.len(), groups::encode_error(&format!("{code} the reply of the group is missing")));
         }
-        self.asked_bytes = 0;
+        self.passed_bytes = 0;
         let done = replies.len().min(pipeline.len());
-        let took = self.asked.elapsed() / done.max(1) as u32;
+        let took = self.passed_at.take().unwrap_or_else(Instant::now).elapsed() / done.max(1) as u32;
         for ((command, args), reply) in pipeline.all(input).zip(replies) {
             let is_failed = reply.first() == Some(&b'-');
             match command.name() {
@@ -309,14 +297,16 @@ impl Grouped {
         if done < pipeline.len() {
             // The parser is already past the requests that are passed on again.
             parser.next();
+            self.fewer = Some(done);
+        } else {
+            self.fewer = self.fewer.map(|fewer| 2 * fewer).filter(|fewer| *fewer < MOST_REQUESTS);
         }
-        self.most = if done < pipeline.len() { done } else { (2 * self.most).min(MOST_REQUESTS) };
         pipeline.end_of(done)
     }
 
     /// The memory of this state, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.watched_bytes + self.asked_bytes
+        self.watched_bytes + self.passed_bytes
     }
 }
 
