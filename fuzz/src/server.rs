@@ -12,7 +12,7 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::session::{Session, Step};
 use crate::settings::{Limits, Protocol, Settings};
-use crate::state::context::Wait;
+use crate::state::context::Work;
 use crate::state::job::Job;
 use crate::state::shared::Shared;
 
@@ -185,8 +185,13 @@ impl Conversation {
                     assert!(output.is_empty());
                     continue;
                 }
-                Step::Asked(_) => unreachable!("there are no groups"),
-                Step::Later(len, job) => {
+                Step::Later(0, Work::Job(Job::Create(number))) => {
+                    assert!(output.is_empty());
+                    let created: Outcome = Job::Create(number).run(&self.shared.keys.db, &Default::default());
+                    assert!(created.is_ok());
+                    continue;
+                }
+                Step::Later(len, Work::Job(job)) => {
                     assert!(output.is_empty());
                     let reply = match job {
                         Job::Count(_) => {
@@ -198,18 +203,13 @@ impl Conversation {
                     self.session.answer(&reply, &mut output);
                     (len, 1)
                 }
-                Step::Held(Wait::Database(number)) => {
-                    assert!(output.is_empty());
-                    let created: Outcome = Job::Create(number).run(&self.shared.keys.db, &Default::default());
-                    assert!(created.is_ok());
-                    continue;
-                }
-                Step::Held(Wait::Room(batch)) => {
+                Step::Later(0, Work::Room(batch)) => {
                     assert!(output.is_empty() && !batch.is_empty());
                     let waited = self.shared.keys.db.wait_for_room(&batch);
                     self.session.refuse(waited.err());
                     continue;
                 }
+                Step::Later(..) => unreachable!("there are no groups"),
                 Step::Close => {
                     self.is_over = true;
                     // SHUTDOWN has no reply.

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use crate::cluster_command;
-use crate::group::{Group, Leader, Refused};
+use crate::group::{Group, Refused};
 use crate::local::{Groups, Local};
 
 /// When replies have this many bytes, they are sent before more is read.
@@ -50,11 +50,7 @@ impl replicated::Cluster for Bridge {
         if access == Access::StaleRead && groups.get(number).is_some_and(|group| group.votes()) {
             return None;
         }
-        match groups.leader(number) {
-            Leader::Here => None,
-            Leader::There(member) => Some(Refused::NotLeader(Some(member)).text(slot)),
-            Leader::Unknown => Some(Refused::NotLeader(None).text(slot)),
-        }
+        groups.leads(number).err().map(|refused| refused.text(slot))
     }
 
     fn begin(&self, ask: GroupRequests, answer: ReplySender) {

@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use mio::event::Source;
+use mio::net::TcpStream;
 pub(crate) use rustls::ServerConfig;
 use rustls::ServerConnection;
 use rustls::pki_types::pem::{self, PemObject};
@@ -15,6 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::{Error, Result};
 use crate::settings::TlsFiles;
+use crate::transport::Stream;
 
 /// The server's TLS configuration for clients: reads the files, and checks that they belong together.
 ///
@@ -64,64 +67,99 @@ pub fn unusable<E: ToString>(file: &Path) -> impl FnOnce(E) -> Error {
     move |reason| Error::Tls { file: file.to_owned(), reason: reason.to_string() }
 }
 
-/// The server's side of one TLS connection, without its socket.
-pub(crate) struct Tls(ServerConnection);
+/// The server's side of one TLS connection.
+struct Tls {
+    socket: TcpStream,
+    connection: ServerConnection,
+}
 
-impl Tls {
-    /// # Errors
-    /// Returns an error if the configuration does not work for any client.
-    pub(crate) fn new(config: &Arc<ServerConfig>) -> io::Result<Self> {
-        ServerConnection::new(Arc::clone(config)).map(Self).map_err(io::Error::other)
-    }
+/// Begins TLS on the socket of a new client.
+///
+/// # Errors
+/// Returns an error if the configuration does not work for any client.
+pub(crate) fn accept(config: &Arc<ServerConfig>, socket: TcpStream) -> io::Result<Box<dyn Stream>> {
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+    Ok(Box::new(Tls { socket, connection }))
+}
 
-    /// Reads decrypted bytes of the client; returns 0 at the end of its side. Returns `WouldBlock` only if `socket` has no more bytes.
-    pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), buffer: &mut [u8]) -> io::Result<usize> {
+impl Read for Tls {
+    /// Reads decrypted bytes of the client; returns 0 at the end of its side. Returns `WouldBlock` only if the socket has no more bytes.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.0.reader().read(buffer) {
+            match self.connection.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 // The client has closed the connection without announcing the end. An incomplete request is not carried out.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 done => return done,
             }
-            self.0.read_tls(socket)?;
-            if let Err(error) = self.0.process_new_packets() {
+            self.connection.read_tls(&mut self.socket)?;
+            if let Err(error) = self.connection.process_new_packets() {
                 // The last record contains the reason for the client.
-                self.flush(socket).ok();
+                self.flush().ok();
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
         }
     }
+}
 
-    /// Takes the part of the output that fits, and sends the bytes that `socket` accepts. Returns the number of bytes taken.
-    pub(crate) fn write(&mut self, socket: &mut impl Write, output: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.flush(socket)?;
-        let taken = self.0.writer().write_vectored(output)?;
-        match self.flush(socket) {
+impl Write for Tls {
+    fn write(&mut self, output: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(output)])
+    }
+
+    /// Takes the part of the output that fits, and sends the bytes that the socket accepts. Returns the number of bytes taken.
+    fn write_vectored(&mut self, output: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.flush()?;
+        let taken = self.connection.writer().write_vectored(output)?;
+        match self.flush() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(taken),
         }
     }
 
     /// Sends all records, including those of the handshake.
-    pub(crate) fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
-        while self.0.wants_write() {
-            if self.0.write_tls(socket)? == 0 {
+    fn flush(&mut self) -> io::Result<()> {
+        while self.connection.wants_write() {
+            if self.connection.write_tls(&mut self.socket)? == 0 {
                 return Err(ErrorKind::WriteZero.into());
             }
         }
         Ok(())
     }
+}
 
-    pub(crate) fn has_unsent(&self) -> bool {
-        self.0.wants_write()
+impl Stream for Tls {
+    fn source(&mut self) -> &mut dyn Source {
+        &mut self.socket
     }
 
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.0.is_handshaking()
+    fn addresses(&self) -> [String; 2] {
+        self.socket.addresses()
+    }
+
+    fn prepare(&self) {
+        self.socket.prepare();
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        Stream::shutdown(&self.socket)
+    }
+
+    /// The records that were read may hold more.
+    fn reads_whole(&self) -> bool {
+        false
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
     }
 
     /// Creates, once, the record that announces the end to the client.
-    pub(crate) fn say_end(&mut self) {
-        self.0.send_close_notify();
+    fn say_end(&mut self) {
+        self.connection.send_close_notify();
     }
 }

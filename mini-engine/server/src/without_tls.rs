@@ -1,10 +1,13 @@
 //! Replaces `tls.rs` if the feature `tls` is off: no configuration can be created, so there is no TLS connection either.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io;
 use std::sync::Arc;
+
+use mio::net::TcpStream;
 
 use crate::error::{Error, Result};
 use crate::settings::TlsFiles;
+use crate::transport::Stream;
 
 /// A configuration that cannot be created.
 #[derive(Debug)]
@@ -19,35 +22,7 @@ pub(crate) fn for_clients(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
     Err(Error::Tls { file: files.certificates.clone(), reason })
 }
 
-/// A connection that cannot be created.
-pub(crate) enum Tls {}
-
-impl Tls {
-    pub(crate) fn new(config: &Arc<ServerConfig>) -> io::Result<Self> {
-        match **config {}
-    }
-
-    pub(crate) fn read(&mut self, _: &mut (impl Read + Write), _: &mut [u8]) -> io::Result<usize> {
-        match *self {}
-    }
-
-    pub(crate) fn write(&mut self, _: &mut impl Write, _: &[IoSlice<'_>]) -> io::Result<usize> {
-        match *self {}
-    }
-
-    pub(crate) fn flush(&mut self, _: &mut impl Write) -> io::Result<()> {
-        match *self {}
-    }
-
-    pub(crate) fn has_unsent(&self) -> bool {
-        match *self {}
-    }
-
-    pub(crate) fn is_handshaking(&self) -> bool {
-        match *self {}
-    }
-
-    pub(crate) fn say_end(&mut self) {
-        match *self {}
-    }
+/// Cannot be called.
+pub(crate) fn accept(config: &Arc<ServerConfig>, _: TcpStream) -> io::Result<Box<dyn Stream>> {
+    match **config {}
 }

@@ -40,7 +40,8 @@ const SERVER: Crate = Crate {
     layers: &[
         &["error"],
         &["settings"],
-        &["protocol", "tls", "transport", "without_tls"],
+        &["protocol", "transport"],
+        &["tls", "without_tls"],
         &["groups"],
         &["state"],
         &["commands"],

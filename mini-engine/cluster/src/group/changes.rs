@@ -8,7 +8,7 @@ use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
 use tokio::time::timeout;
 
-use super::handle::{Group, Leader};
+use super::handle::Group;
 use crate::types::{Member, Position};
 use crate::wire::control::ControlReply;
 
@@ -52,7 +52,7 @@ impl Group {
         if is_voter && voters == 1 {
             return Err(Error::other(format!("node {node} is the last one of group {}", self.number())));
         }
-        if !is_member && self.leader() == Leader::Here {
+        if !is_member && self.leads().is_ok() {
             return Ok(ControlReply::Done);
         }
         let nodes = BTreeSet::from([node]);

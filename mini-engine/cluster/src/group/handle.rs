@@ -25,20 +25,12 @@ use crate::application::Application;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::Peers;
-use crate::types::{Member, SnapshotResponse, TypeConfig, Vote};
+use crate::types::{SnapshotResponse, TypeConfig, Vote};
 
 /// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
 /// The maximum time for which a stopping node waits for the next leader.
 const HAND_OVER: Duration = Duration::from_secs(1);
-
-/// The leader of a group, as far as this node has learnt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Leader {
-    Here,
-    There(Member),
-    Unknown,
-}
 
 /// A group on this node.
 pub(crate) struct Group {
@@ -129,17 +121,16 @@ impl Group {
         self.metrics.borrow_watched().state != ServerState::Learner
     }
 
-    pub(crate) fn leader(&self) -> Leader {
+    /// Whether this node leads. If not, returns the refusal of a request for the leader, which names the leader as far as this node has learnt.
+    pub(crate) fn leads(&self) -> std::result::Result<(), Refused> {
         let metrics = self.metrics.borrow_watched();
         match metrics.current_leader {
+            Some(leader) if leader != metrics.id => {
+                Err(Refused::NotLeader(metrics.membership_config.membership().get_node(&leader).cloned()))
+            }
             // openraft reports the node that won the vote; it may not lead yet, or not any more.
-            Some(leader) if leader == metrics.id && metrics.state != ServerState::Leader => Leader::Unknown,
-            Some(leader) if leader == metrics.id => Leader::Here,
-            Some(leader) => match metrics.membership_config.membership().get_node(&leader) {
-                Some(member) => Leader::There(member.clone()),
-                None => Leader::Unknown,
-            },
-            None => Leader::Unknown,
+            Some(_) if metrics.state == ServerState::Leader => Ok(()),
+            _ => Err(Refused::NotLeader(None)),
         }
     }
 

@@ -13,6 +13,6 @@ mod proposals;
 mod raft;
 mod refused;
 
-pub(crate) use self::handle::{Group, Leader};
+pub(crate) use self::handle::Group;
 pub(crate) use self::parts::Parts;
 pub(crate) use self::refused::Refused;

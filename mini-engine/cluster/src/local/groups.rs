@@ -7,7 +7,7 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::group::{Group, Leader};
+use crate::group::{Group, Refused};
 use crate::identity::Identity;
 use crate::places::{Place, Places};
 use crate::slots::group_of;
@@ -58,16 +58,16 @@ impl Groups {
         removed
     }
 
-    /// The leader of a group, on whichever nodes the group is. While a group is being added here, reports of other nodes are more complete.
-    pub(crate) fn leader(&self, number: u32) -> Leader {
+    /// Whether this node leads a group, like [`Group::leads`], on whichever nodes the group is. While a group is being added here, reports of other
+    /// nodes are more complete.
+    pub(crate) fn leads(&self, number: u32) -> Result<(), Refused> {
         if let Some(group) = self.get(number).filter(|group| group.votes()) {
-            return group.leader();
+            return group.leads();
         }
-        match self.heard().0.get(&number).and_then(Place::leader) {
-            Some((leader, member)) if leader != self.identity.node => Leader::There(member.clone()),
-            // This node was the leader.
-            Some(_) | None => Leader::Unknown,
-        }
+        let heard = self.heard();
+        // A report that names this node is outdated.
+        let leader = heard.0.get(&number).and_then(Place::leader).filter(|(leader, _)| *leader != self.identity.node);
+        Err(Refused::NotLeader(leader.map(|(_, member)| member.clone())))
     }
 
     /// The places of all groups.

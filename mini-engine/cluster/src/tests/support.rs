@@ -11,7 +11,6 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use crate::clock::{WallClock, system_clock};
-use crate::group::Leader;
 use crate::local::Groups;
 use crate::{ControlClient, Error, Node, Security, Settings};
 
@@ -133,7 +132,7 @@ impl Cluster {
         wait_for("a leader", async || {
             let leads = |node: &u64| {
                 let groups = self.nodes[node].local().groups();
-                groups.is_some_and(|groups| groups.leader(group) == Leader::Here)
+                groups.is_some_and(|groups| groups.leads(group).is_ok())
             };
             let node = self.nodes.keys().copied().find(leads)?;
             // The barrier shows that this node has a majority, and so is the leader.

@@ -6,11 +6,9 @@ use super::words::{database_number, is, shown};
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, parse_number};
 use crate::state::context::{After, Context};
+use crate::state::figures::REDIS_VERSION;
 use crate::state::keyspace::Keyspace;
 use crate::state::refused::Cause;
-
-/// The version of Redis whose commands this server has: clients decide by it which commands they may send.
-pub(super) const REDIS_VERSION: &str = "7.0.0";
 
 pub(super) fn ping(_: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) -> Outcome {
     match args.len() {

@@ -18,17 +18,24 @@ pub(super) enum Unit {
 
 /// The time from which a number in a request counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Base {
+pub(super) enum Base {
     Now,
     Epoch,
 }
+
+/// What a number in a request, or in a reply, means.
+pub(super) type When = (Unit, Base);
+pub(super) const SECONDS: When = (Unit::Seconds, Base::Now);
+pub(super) const MILLIS: When = (Unit::Millis, Base::Now);
+pub(super) const UNIX_SECONDS: When = (Unit::Seconds, Base::Epoch);
+pub(super) const UNIX_MILLIS: When = (Unit::Millis, Base::Epoch);
 
 fn invalid(command: &str) -> Refusal {
     Refusal::new(format!("ERR invalid expire time in '{command}' command"))
 }
 
 /// The time that a request gives, in milliseconds since 1970; negative before 1970.
-fn millis(keys: &Keyspace, number: i64, unit: Unit, from: Base) -> Option<i64> {
+fn millis(keys: &Keyspace, number: i64, (unit, from): When) -> Option<i64> {
     let base = if from == Base::Now { millis_of(keys.now()) } else { 0 };
     let factor = if let Unit::Seconds = unit { 1000 } else { 1 };
     number.checked_mul(factor)?.checked_add(base)
@@ -44,12 +51,7 @@ fn millis_of(at: SystemTime) -> i64 {
 }
 
 /// The options of SET and GETEX that take a number.
-const TIMES: [(&str, Unit, Base); 4] = [
-    ("EX", Unit::Seconds, Base::Now),
-    ("PX", Unit::Millis, Base::Now),
-    ("EXAT", Unit::Seconds, Base::Epoch),
-    ("PXAT", Unit::Millis, Base::Epoch),
-];
+const TIMES: [(&str, When); 4] = [("EX", SECONDS), ("PX", MILLIS), ("EXAT", UNIX_SECONDS), ("PXAT", UNIX_MILLIS)];
 
 /// The time at which the value expires, according to the options of SET or GETEX.
 pub(super) enum Until {
@@ -71,7 +73,7 @@ impl<'a> TimeOption<'a> {
         words: &mut impl Iterator<Item = &'a [u8]>,
         alone: &str,
     ) -> Result<(), Refusal> {
-        let place = TIMES.iter().position(|(name, ..)| is(word, name));
+        let place = TIMES.iter().position(|(name, _)| is(word, name));
         let place = place.or_else(|| is(word, alone).then_some(TIMES.len()));
         let is_only = |place: &usize| self.0.is_none_or(|(other, _)| other == *place);
         let place = place.filter(is_only).ok_or_else(Refusal::syntax)?;
@@ -82,21 +84,21 @@ impl<'a> TimeOption<'a> {
 
     pub(super) fn until(self, keys: &Keyspace, command: &str) -> Result<Option<Until>, Refusal> {
         let Some((place, number)) = self.0 else { return Ok(None) };
-        let Some(&(_, unit, from)) = TIMES.get(place) else { return Ok(Some(Until::Alone)) };
-        lifetime(keys, number, (unit, from), command).map(|at| Some(Until::At(at)))
+        let Some(&(_, when)) = TIMES.get(place) else { return Ok(Some(Until::Alone)) };
+        lifetime(keys, number, when, command).map(|at| Some(Until::At(at)))
     }
 }
 
 /// The expiry time of a value that is being set; the number must be positive.
-fn lifetime(keys: &Keyspace, number: &[u8], (unit, from): (Unit, Base), command: &str) -> Result<SystemTime, Refusal> {
+fn lifetime(keys: &Keyspace, number: &[u8], when: When, command: &str) -> Result<SystemTime, Refusal> {
     let number = integer(number)?;
-    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, unit, from));
+    let at = Some(number).filter(|&number| number > 0).and_then(|number| millis(keys, number, when));
     at.map(instant).ok_or_else(|| invalid(command))
 }
 
 /// The expiry time of SET with PX.
 pub(super) fn px(keys: &Keyspace, number: &[u8]) -> Result<SystemTime, Refusal> {
-    lifetime(keys, number, (Unit::Millis, Base::Now), "set")
+    lifetime(keys, number, MILLIS, "set")
 }
 
 /// The milliseconds until `at`; 0 if that time has passed.
@@ -104,14 +106,9 @@ pub(super) fn remaining_millis(keys: &Keyspace, at: SystemTime) -> i64 {
     (millis_of(at) - millis_of(keys.now())).max(0)
 }
 
-pub(super) fn setex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    let at = lifetime(keys, args.at(2), (Unit::Seconds, Base::Now), "setex")?;
-    keys.insert_until(args.at(1), args.at(3), Some(at))?;
-    Ok(Reply::OK)
-}
-
-pub(super) fn psetex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    let at = lifetime(keys, args.at(2), (Unit::Millis, Base::Now), "psetex")?;
+/// SETEX key number value, and PSETEX.
+pub(super) fn setex(keys: &mut Keyspace, args: Args<'_>, when: When, command: &str) -> Outcome {
+    let at = lifetime(keys, args.at(2), when, command)?;
     keys.insert_until(args.at(1), args.at(3), Some(at))?;
     Ok(Reply::OK)
 }
@@ -131,26 +128,10 @@ pub(super) fn getex(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>)
     Ok(Reply::Bulk(value))
 }
 
-pub(super) fn expire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    set_expiry(keys, args, (Unit::Seconds, Base::Now), "expire")
-}
-
-pub(super) fn pexpire(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    set_expiry(keys, args, (Unit::Millis, Base::Now), "pexpire")
-}
-
-pub(super) fn expireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    set_expiry(keys, args, (Unit::Seconds, Base::Epoch), "expireat")
-}
-
-pub(super) fn pexpireat(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    set_expiry(keys, args, (Unit::Millis, Base::Epoch), "pexpireat")
-}
-
 /// EXPIRE key seconds [NX | XX | GT | LT], and the related commands. Rewrites the value with its new expiry time. An expired key is removed.
-fn set_expiry(keys: &mut Keyspace, args: Args<'_>, (unit, from): (Unit, Base), command: &str) -> Outcome {
+pub(super) fn expire(keys: &mut Keyspace, args: Args<'_>, when: When, command: &str) -> Outcome {
     let is_met = conditions(&args)?;
-    let at = millis(keys, integer(args.at(2))?, unit, from).ok_or_else(|| invalid(command))?;
+    let at = millis(keys, integer(args.at(2))?, when).ok_or_else(|| invalid(command))?;
     expire_at(keys, args.at(1), at, is_met)
 }
 
@@ -174,7 +155,7 @@ pub(super) fn expire_in(keys: &mut Keyspace, key: &[u8], number: Option<i64>, un
 
 /// The absolute expiry time for a number of EXPIRE or PEXPIRE, in milliseconds since 1970.
 pub(super) fn millis_after(keys: &Keyspace, number: Option<i64>, unit: Unit) -> Result<i64, Refusal> {
-    let at = number.and_then(|number| millis(keys, number, unit, Base::Now));
+    let at = number.and_then(|number| millis(keys, number, (unit, Base::Now)));
     let command = if let Unit::Seconds = unit { "expire" } else { "pexpire" };
     at.ok_or_else(|| invalid(command))
 }
@@ -213,24 +194,8 @@ pub(super) fn persist(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_
     Ok(Reply::Integer(1))
 }
 
-pub(super) fn ttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    asked(keys, args, Unit::Seconds, Base::Now)
-}
-
-pub(super) fn pttl(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    asked(keys, args, Unit::Millis, Base::Now)
-}
-
-pub(super) fn expiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    asked(keys, args, Unit::Seconds, Base::Epoch)
-}
-
-pub(super) fn pexpiretime(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    asked(keys, args, Unit::Millis, Base::Epoch)
-}
-
-/// The time at which a key expires: -1 if never, -2 if the key is absent.
-fn asked(keys: &Keyspace, args: Args<'_>, unit: Unit, from: Base) -> Outcome {
+/// TTL key, and the related commands: the time at which a key expires; -1 if never, -2 if the key is absent.
+pub(super) fn ttl(keys: &Keyspace, args: Args<'_>, (unit, from): When) -> Outcome {
     let at = match keys.get_with_expiry(args.at(1))? {
         None => return Ok(Reply::Integer(-2)),
         Some((_, None)) => return Ok(Reply::Integer(-1)),

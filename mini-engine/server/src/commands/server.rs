@@ -6,7 +6,7 @@ use super::words::{integer, is};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
 use crate::state::clock::since_1970;
-use crate::state::context::{After, Context, KeyContext};
+use crate::state::context::{After, Context, KeyContext, Work};
 use crate::state::databases::Database;
 use crate::state::glob::{LONGEST_PATTERN, Pattern};
 use crate::state::job::Job;
@@ -18,7 +18,7 @@ use crate::state::slow_log::MOST as MOST_SLOW;
 /// because the whole transaction belongs to one moment.
 pub(super) fn dbsize(context: &mut KeyContext<'_>, keys: &mut Keyspace, _: Args<'_>) -> Outcome {
     if !keys.is_of_several() {
-        *context.after = After::Later(Job::Count(keys.number()));
+        *context.after = After::Later(Work::Job(Job::Count(keys.number())));
         return Ok(Reply::Nothing);
     }
     let all = (Bound::Unbounded, Bound::Unbounded);
@@ -57,7 +57,7 @@ fn check_flush(context: &KeyContext<'_>, args: Args<'_>, name: &str) -> Result<(
 }
 
 pub(super) fn save(context: &mut Context<'_>, _: &mut Keyspace, _: Args<'_>) -> Outcome {
-    context.after = After::Later(begin_save(context.shared)?);
+    context.after = After::Later(Work::Job(begin_save(context.shared)?));
     Ok(Reply::Nothing)
 }
 

@@ -162,24 +162,13 @@ pub(super) fn append(context: &mut KeyContext<'_>, keys: &mut Keyspace, args: Ar
     Ok(Reply::count(value.len()))
 }
 
-pub(super) fn incr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    add(keys, args.at(1), 1)
-}
-
-pub(super) fn decr(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    add(keys, args.at(1), -1)
-}
-
-pub(super) fn incrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
-    add(keys, args.at(1), integer(args.at(2))?)
-}
-
 pub(super) fn decrby(_: &mut KeyContext<'_>, keys: &mut Keyspace, args: Args<'_>) -> Outcome {
     let by = integer(args.at(2))?;
     add(keys, args.at(1), by.checked_neg().ok_or_else(|| Refusal::new("ERR decrement would overflow"))?)
 }
 
-fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Outcome {
+/// INCR key, and the related commands.
+pub(super) fn add(keys: &mut Keyspace, key: &[u8], by: i64) -> Outcome {
     let old = keys.get_with_expiry(key)?;
     let sum = sum(old.as_ref().map(|(value, _)| &**value), by)?;
     keys.insert_until(key, itoa::Buffer::new().format(sum).as_bytes(), old.and_then(|(_, expiry)| expiry))?;

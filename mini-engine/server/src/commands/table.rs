@@ -1,8 +1,9 @@
 //! The table of all commands. The server looks requests up in it, and COMMAND describes it. A new command needs a function and a row in this table.
 
 use super::command::{Command, Flag};
+use super::expiry::{MILLIS, SECONDS, UNIX_MILLIS, UNIX_SECONDS};
 use super::key_names::{Keys, Named};
-use super::words::{is, shown};
+use super::words::{integer, is, shown};
 use super::{client, connection, expiry, info, keys, ordered, scripts, server, strings, transaction};
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::Args;
@@ -40,7 +41,7 @@ static COMMANDS: &[Command] = {
             .with(&[("GET", -3), ("RESETSTAT", 2), ("SET", -4)]),
         command("COPY", -3, &[Write], Two, keys::copy, "COPY from to [DB number] [REPLACE]: sets a key to the value of another"),
         command("DBSIZE", 1, &[Readonly], Any, server::dbsize, "Counts the keys, by reading all of them"),
-        command("DECR", 2, &[Write, Fast, Together], First, strings::decr, "Subtracts one from a number"),
+        command("DECR", 2, &[Write, Fast, Together], First, |_, keys, args| strings::add(keys, args.at(1), -1), "Subtracts one from a number"),
         command("DECRBY", 3, &[Write, Fast, Together], First, strings::decrby, "Subtracts from a number"),
         command("DEL", -2, &[Write], All, keys::del, "Removes keys, and returns how many there were"),
         command("DELPREFIX", 2, &[Write, Fast], Beginning, ordered::delprefix, "DELPREFIX prefix: removes the keys that begin with it, in one operation"),
@@ -51,9 +52,9 @@ static COMMANDS: &[Command] = {
         command("EVALSHA", -3, &[Write], Counted, scripts::evalsha, "As EVAL, with the hash of a script that was sent before"),
         of_server("EXEC", 1, &[AtOnce], None, transaction::exec, "Carries out the transaction as one batch"),
         command("EXISTS", -2, &[Readonly, Fast], All, keys::exists, "Counts those of the keys that are there"),
-        command("EXPIRE", -3, &[Write, Fast], First, expiry::expire, "EXPIRE key seconds [NX | XX | GT | LT]: lets a key expire so long from now"),
-        command("EXPIREAT", -3, &[Write, Fast], First, expiry::expireat, "Lets a key expire at a time in seconds since 1970"),
-        command("EXPIRETIME", 2, &[Readonly, Fast], First, expiry::expiretime, "Returns when a key expires, in seconds since 1970"),
+        command("EXPIRE", -3, &[Write, Fast], First, |_, keys, args| expiry::expire(keys, args, SECONDS, "expire"), "EXPIRE key seconds [NX | XX | GT | LT]: lets a key expire so long from now"),
+        command("EXPIREAT", -3, &[Write, Fast], First, |_, keys, args| expiry::expire(keys, args, UNIX_SECONDS, "expireat"), "Lets a key expire at a time in seconds since 1970"),
+        command("EXPIRETIME", 2, &[Readonly, Fast], First, |_, keys, args| expiry::ttl(keys, args, UNIX_SECONDS), "Returns when a key expires, in seconds since 1970"),
         command("FLUSHALL", -1, &[Write, OneNode], None, server::flushall, "Removes all keys of all databases, if the server was started with --allow-flushall"),
         command("FLUSHDB", -1, &[Write, OneNode], None, server::flushdb, "As FLUSHALL, for the selected database"),
         command("GET", 2, &[Readonly, Fast, Together], First, strings::get, "Returns a value"),
@@ -62,8 +63,8 @@ static COMMANDS: &[Command] = {
         command("GETRANGE", 4, &[Readonly], First, strings::getrange, "Returns a part of a value"),
         command("GETSET", 3, &[Write, Fast], First, strings::getset, "Sets a value, and returns the one before"),
         of_server("HELLO", -1, &[NoAuth, Fast], None, connection::hello, "Chooses the version of the protocol"),
-        command("INCR", 2, &[Write, Fast, Together], First, strings::incr, "Adds one to a number"),
-        command("INCRBY", 3, &[Write, Fast, Together], First, strings::incrby, "Adds to a number"),
+        command("INCR", 2, &[Write, Fast, Together], First, |_, keys, args| strings::add(keys, args.at(1), 1), "Adds one to a number"),
+        command("INCRBY", 3, &[Write, Fast, Together], First, |_, keys, args| strings::add(keys, args.at(1), integer(args.at(2))?), "Adds to a number"),
         command("INCRBYFLOAT", 3, &[Write, Fast], First, strings::incrbyfloat, "Adds to a number with a fraction"),
         of_server("INFO", -1, &[Readonly], None, info::info, "Describes the server and the database"),
         command("KEYS", 2, &[Readonly], Any, ordered::keys, "Returns the keys that match a pattern, in order"),
@@ -77,13 +78,13 @@ static COMMANDS: &[Command] = {
         command("OBJECT", -2, &[Readonly], Second, keys::object, "Returns the encoding of a value, which is raw")
             .with(&[("ENCODING", 3), ("FREQ", 3), ("IDLETIME", 3), ("REFCOUNT", 3)]),
         command("PERSIST", 2, &[Write, Fast], First, expiry::persist, "Lets a key not expire"),
-        command("PEXPIRE", -3, &[Write, Fast], First, expiry::pexpire, "As EXPIRE, in milliseconds"),
-        command("PEXPIREAT", -3, &[Write, Fast], First, expiry::pexpireat, "As EXPIREAT, in milliseconds"),
-        command("PEXPIRETIME", 2, &[Readonly, Fast], First, expiry::pexpiretime, "As EXPIRETIME, in milliseconds"),
+        command("PEXPIRE", -3, &[Write, Fast], First, |_, keys, args| expiry::expire(keys, args, MILLIS, "pexpire"), "As EXPIRE, in milliseconds"),
+        command("PEXPIREAT", -3, &[Write, Fast], First, |_, keys, args| expiry::expire(keys, args, UNIX_MILLIS, "pexpireat"), "As EXPIREAT, in milliseconds"),
+        command("PEXPIRETIME", 2, &[Readonly, Fast], First, |_, keys, args| expiry::ttl(keys, args, UNIX_MILLIS), "As EXPIRETIME, in milliseconds"),
         of_server("PING", -1, &[Fast], None, connection::ping, "Answers"),
         command("PREFIX", -2, &[Readonly], Beginning, ordered::prefix, "PREFIX prefix [LIMIT n] [REV]: the entries whose keys begin with it"),
-        command("PSETEX", 4, &[Write], First, expiry::psetex, "As SETEX, in milliseconds"),
-        command("PTTL", 2, &[Readonly, Fast], First, expiry::pttl, "As TTL, in milliseconds"),
+        command("PSETEX", 4, &[Write], First, |_, keys, args| expiry::setex(keys, args, MILLIS, "psetex"), "As SETEX, in milliseconds"),
+        command("PTTL", 2, &[Readonly, Fast], First, |_, keys, args| expiry::ttl(keys, args, MILLIS), "As TTL, in milliseconds"),
         of_server("QUIT", -1, &[NoAuth, Fast, AtOnce], None, connection::quit, "Ends the connection"),
         command("RANGE", -3, &[Readonly], Bounds, ordered::range, "RANGE from to [LIMIT n] [REV]: the entries from a key to before another; an empty `to` is the end"),
         of_server("READONLY", 1, &[Fast, NoMulti], None, server::cluster, "Lets a node of a cluster answer reads that may be outdated"),
@@ -97,7 +98,7 @@ static COMMANDS: &[Command] = {
             .with(&[("EXISTS", -3), ("FLUSH", -2), ("LOAD", 3)]),
         of_server("SELECT", 2, &[Fast], None, connection::select, "Selects a database by its number"),
         command("SET", -3, &[Write, Blind], First, strings::set, "SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]: sets a value"),
-        command("SETEX", 4, &[Write], First, expiry::setex, "SETEX key seconds value: sets a value that expires"),
+        command("SETEX", 4, &[Write], First, |_, keys, args| expiry::setex(keys, args, SECONDS, "setex"), "SETEX key seconds value: sets a value that expires"),
         command("SETNX", 3, &[Write, Fast], First, strings::setnx, "Sets a value if the key is not there"),
         command("SETRANGE", 4, &[Write], First, strings::setrange, "Overwrites a part of a value"),
         of_server("SHUTDOWN", -1, &[Admin, NoMulti, OneNode], None, server::shutdown, "Ends the server, as SIGTERM does"),
@@ -107,7 +108,7 @@ static COMMANDS: &[Command] = {
         command("SUBSTR", 4, &[Readonly], First, strings::getrange, "As GETRANGE"),
         of_server("TIME", 1, &[Fast], None, server::time, "Returns seconds and microseconds since 1970"),
         command("TOUCH", -2, &[Readonly, Fast], All, keys::exists, "As EXISTS"),
-        command("TTL", 2, &[Readonly, Fast], First, expiry::ttl, "Returns in how many seconds a key expires; -1 is never, -2 for an absent key"),
+        command("TTL", 2, &[Readonly, Fast], First, |_, keys, args| expiry::ttl(keys, args, SECONDS), "Returns in how many seconds a key expires; -1 is never, -2 for an absent key"),
         command("TYPE", 2, &[Readonly, Fast], First, keys::kind, "Returns string, or none"),
         command("UNLINK", -2, &[Write, Fast], All, keys::del, "As DEL"),
         of_server("UNWATCH", 1, &[Fast], None, transaction::unwatch, "Lets EXEC no longer depend on keys"),

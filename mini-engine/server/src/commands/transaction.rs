@@ -5,8 +5,6 @@
 //! command that is refused when it runs does not: it has written nothing, and the writes of the other commands stay. Unlike in Redis, if the batch
 //! cannot be written, all commands fail.
 
-use std::sync::Mutex;
-
 use super::command::Command;
 use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::{Args, OwnedArgs};
@@ -72,12 +70,12 @@ pub(crate) fn watch(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
 }
 
 fn take_watched(context: &mut Context<'_>) -> Option<Watched> {
-    context.record()?.take_watched()
+    context.record()?.watched.take()
 }
 
 fn keep_watched(context: &mut Context<'_>, watched: Option<Watched>) {
     if let Some(record) = context.record() {
-        record.watched = watched.map(Mutex::new);
+        record.watched = watched;
     }
 }
 

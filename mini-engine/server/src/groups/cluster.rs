@@ -11,8 +11,8 @@ use super::request::Request;
 use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::Reply;
 
-/// A client: the index of its connection, and its number.
-pub(crate) type Client = (usize, u64);
+/// The number of a client's connection, which is never used again.
+pub(crate) type Client = usize;
 
 /// The access to keys that a request needs from the node that carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

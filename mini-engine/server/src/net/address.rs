@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-use super::stream::Listener;
+use super::listener::Listener;
 use crate::error::{Error, Result, io};
 use crate::settings::{Protocol, Settings};
 

@@ -12,18 +12,17 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use mini_engine::Error;
-use mio::event::Event;
+use mio::event::{Event, Source};
 
-use super::stream::Stream;
-use crate::groups::{GroupReplies, GroupRequests};
+use crate::groups::{Client, GroupReplies};
 use crate::protocol::output::Output;
 use crate::protocol::reply::Reply;
 use crate::session::{Session, Step};
-use crate::state::context::Wait;
+use crate::state::context::Work;
 use crate::state::counters::Counters;
-use crate::state::job::Job;
 use crate::state::refused::{Cause, Refused};
 use crate::state::shared::Shared;
+use crate::transport::Stream;
 
 /// The number of bytes of one read.
 pub(crate) const READ_BYTES: usize = 64 << 10;
@@ -44,10 +43,8 @@ const LINGER: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// A job or the groups of a cluster carry out its request; its next request waits.
+    /// Other threads work for its request; its next request waits.
     Waiting,
-    /// The client's request waits for the engine, and is then carried out again.
-    Held,
     /// The connection ends when its output is sent.
     Ending,
     /// The output is sent, and so is the end of the server's side.
@@ -55,21 +52,10 @@ enum State {
     Closed,
 }
 
-/// Work of other threads for which a client waits.
-#[derive(Debug)]
-pub(crate) enum Wanted {
-    /// The reply of a job.
-    Job(Job),
-    /// The replies of groups of a cluster.
-    Ask(GroupRequests),
-    /// The wait of a held request.
-    Wait(Wait),
-}
-
 pub(crate) struct Connection {
-    stream: Stream,
-    /// The number that distinguishes connections with the same index.
-    pub(crate) number: u64,
+    stream: Box<dyn Stream>,
+    /// Its number in the event loop.
+    pub(crate) number: Client,
     /// Whether the connection serves metrics instead of a client.
     pub(crate) is_of_metrics: bool,
     session: Session,
@@ -99,7 +85,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A new connection of a client.
-    pub(crate) fn new(stream: Stream, number: u64, shared: &mut Shared, now: Instant) -> Self {
+    pub(crate) fn new(stream: Box<dyn Stream>, number: Client, shared: &mut Shared, now: Instant) -> Self {
         let session = Session::new(shared);
         if let Some(record) = shared.clients.get_mut(session.id()) {
             record.addresses = stream.addresses();
@@ -108,11 +94,11 @@ impl Connection {
     }
 
     /// A new connection of Prometheus.
-    pub(crate) fn of_metrics(stream: Stream, number: u64, shared: &Shared, now: Instant) -> Self {
+    pub(crate) fn of_metrics(stream: Box<dyn Stream>, number: Client, shared: &Shared, now: Instant) -> Self {
         Self { is_of_metrics: true, ..Self::of(Session::of_metrics(shared), stream, number, now) }
     }
 
-    fn of(session: Session, stream: Stream, number: u64, now: Instant) -> Self {
+    fn of(session: Session, stream: Box<dyn Stream>, number: Client, now: Instant) -> Self {
         Self {
             stream,
             number,
@@ -141,8 +127,8 @@ impl Connection {
         self.session.id()
     }
 
-    pub(crate) fn stream(&mut self) -> &mut Stream {
-        &mut self.stream
+    pub(crate) fn source(&mut self) -> &mut dyn Source {
+        self.stream.source()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -162,7 +148,7 @@ impl Connection {
             State::Open => self.has_request || self.is_readable || self.is_last,
             State::Ending => self.is_writable,
             State::Lingering(_) => self.is_readable,
-            State::Waiting | State::Held | State::Closed => false,
+            State::Waiting | State::Closed => false,
         }
     }
 
@@ -191,7 +177,7 @@ impl Connection {
 
     /// One turn of the connection: carries out the waiting requests, and reads more if none is complete. Nothing is sent. If the last request has to
     /// wait, returns the work to begin for it.
-    pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Wanted> {
+    pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Work> {
         self.turn = (self.output.len(), 0);
         if let State::Lingering(_) = self.state {
             self.drop_input(buffer);
@@ -211,7 +197,7 @@ impl Connection {
         wanted
     }
 
-    fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Wanted> {
+    fn carry_out(&mut self, shared: &mut Shared, left: &mut usize, now: Instant) -> Option<Work> {
         let mut wanted = None;
         while self.has_request && self.state == State::Open && *left > 0 && !self.is_full() {
             let step = self.session.step(shared, &self.input[self.consumed..], *left, &mut self.output);
@@ -229,19 +215,11 @@ impl Connection {
                     self.turn.1 += requests;
                     self.forget_consumed();
                 }
-                Step::Later(len, later) => {
+                Step::Later(len, work) => {
                     // The reply comes in a later turn.
                     self.consumed += len;
                     self.state = State::Waiting;
-                    wanted = Some(Wanted::Job(later));
-                }
-                Step::Asked(ask) => {
-                    self.state = State::Waiting;
-                    wanted = Some(Wanted::Ask(ask));
-                }
-                Step::Held(wait) => {
-                    self.state = State::Held;
-                    wanted = Some(Wanted::Wait(wait));
+                    wanted = Some(work);
                 }
                 Step::Close => {
                     self.state = State::Ending;
@@ -392,7 +370,7 @@ impl Connection {
 
     /// Ends the wait of the held request: it is carried out again, or is refused.
     pub(crate) fn resume(&mut self, refusal: Option<Error>) {
-        if self.state == State::Held {
+        if self.state == State::Waiting {
             self.session.refuse(refusal);
             self.state = State::Open;
         }
@@ -401,7 +379,7 @@ impl Connection {
     /// Called when the server ends: received requests are carried out, their replies are sent, and no more input is read.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
-        if let State::Open | State::Waiting | State::Held = self.state {
+        if let State::Open | State::Waiting = self.state {
             self.is_readable = false;
         }
     }

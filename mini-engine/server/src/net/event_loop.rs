@@ -15,27 +15,28 @@
 //! When the server is stopped, the loop accepts no more connections and reads no more input. It carries out the received requests and sends the
 //! replies. It ends once every client has its replies, or after a maximum time.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::event::Event;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::connection::{Connection, READ_BYTES, Wanted};
+use super::connection::{Connection, READ_BYTES};
+use super::listener::Listener;
 use super::long_wait::LongWait;
-use super::stream::{Listener, Stream};
 use super::worker::Workers;
 use crate::error::{self, Result};
 use crate::groups::{Client, ReplyReceiver};
 use crate::protocol::reply::Reply;
-use crate::state::context::Wait;
+use crate::state::context::Work;
 use crate::state::job::Job;
 use crate::state::refused::Cause;
 use crate::state::shared::Shared;
 use crate::tls::ServerConfig;
+use crate::transport::Stream;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
@@ -70,12 +71,12 @@ pub(crate) struct EventLoop {
     /// The first socket receives a byte when the server must end. The second socket keeps the other side open.
     _stop: (UnixStream, StdUnixStream),
     shared: Shared,
-    connections: Vec<Option<Connection>>,
-    free: Vec<usize>,
-    /// The indices of the connections that have work.
-    queue: Vec<usize>,
-    /// The indices of the connections whose turn ends with the sync that is under way.
-    syncing: Option<Vec<usize>>,
+    /// The connections by their numbers, which are also their tokens.
+    connections: BTreeMap<Client, Connection>,
+    /// The connections that have work.
+    queue: Vec<Client>,
+    /// The connections whose turn ends with the sync that is under way.
+    syncing: Option<Vec<Client>>,
     /// The clients whose writes wait for room; if there are any, a thread waits for the room.
     held: Vec<Client>,
     /// The waits for the disk: those of writes, and those of replies.
@@ -84,7 +85,7 @@ pub(crate) struct EventLoop {
     of_metrics: usize,
     /// Whether clients may be waiting to be accepted.
     may_accept: bool,
-    next_number: u64,
+    last_number: Client,
     next_tick: Instant,
     /// The number of commands carried out before the last tick.
     commands_at_tick: u64,
@@ -113,15 +114,14 @@ impl EventLoop {
             listeners: Some(listeners),
             _stop: stop,
             shared,
-            connections: Vec::new(),
-            free: Vec::new(),
+            connections: BTreeMap::new(),
             queue: Vec::new(),
             syncing: None,
             held: Vec::new(),
             waits: ["the wait of writes for a flush or a compaction", "a sync of the log"].map(LongWait::of),
             of_metrics: 0,
             may_accept: true,
-            next_number: 0,
+            last_number: 0,
             next_tick: Instant::now(),
             commands_at_tick: 0,
             end_by: None,
@@ -146,14 +146,14 @@ impl EventLoop {
                     LISTENER | METRICS => self.may_accept = true,
                     STOP => self.shared.wants_shutdown = true,
                     WAKER => {}
-                    Token(place) => self.ready(place, event),
+                    Token(client) => self.wake(Some(client), |connection| connection.ready(event)),
                 }
             }
             self.accept();
             self.end_sync()?;
             if self.syncing.is_none() {
                 self.finish_jobs()?;
-                self.finish_asks();
+                self.finish_groups();
                 self.resume_held()?;
                 self.turn(&mut buffer);
             }
@@ -183,15 +183,7 @@ impl EventLoop {
     }
 
     fn is_over(&self) -> bool {
-        self.end_by.is_some_and(|end| Instant::now() >= end || self.free.len() == self.connections.len())
-    }
-
-    fn ready(&mut self, place: usize, event: &Event) {
-        // The event may belong to an earlier connection with the same index: then nothing is ready.
-        if let Some(Some(connection)) = self.connections.get_mut(place) {
-            connection.ready(event);
-            enqueue(&mut self.queue, place, connection);
-        }
+        self.end_by.is_some_and(|end| Instant::now() >= end || self.connections.is_empty())
     }
 
     /// Accepts all waiting clients, and connections of Prometheus.
@@ -208,16 +200,15 @@ impl EventLoop {
         while let Some(stream) = self.accept_from(of_metrics) {
             // Further connections are closed: Prometheus does not need more.
             if self.of_metrics < MOST_OF_METRICS {
-                let now = Instant::now();
-                self.next_number += 1;
+                self.last_number += 1;
                 self.of_metrics += 1;
-                self.add(Connection::of_metrics(stream, self.next_number, &self.shared, now));
+                self.add(Connection::of_metrics(stream, self.last_number, &self.shared, Instant::now()));
             }
         }
     }
 
     /// Accepts the next waiting connection.
-    fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Stream>) -> Option<Stream> {
+    fn accept_from(&self, accept: impl Fn(&Listeners) -> io::Result<Box<dyn Stream>>) -> Option<Box<dyn Stream>> {
         let listeners = self.listeners.as_ref()?;
         loop {
             match accept(listeners) {
@@ -233,7 +224,7 @@ impl EventLoop {
         }
     }
 
-    fn add_client(&mut self, mut stream: Stream) {
+    fn add_client(&mut self, mut stream: Box<dyn Stream>) {
         self.shared.counters.connections += 1;
         let most = self.shared.settings.limits.clients;
         if self.shared.counters.clients >= most {
@@ -246,24 +237,20 @@ impl EventLoop {
             return;
         }
         stream.prepare();
-        self.next_number += 1;
+        self.last_number += 1;
         self.shared.counters.clients += 1;
-        let connection = Connection::new(stream, self.next_number, &mut self.shared, Instant::now());
+        let connection = Connection::new(stream, self.last_number, &mut self.shared, Instant::now());
         self.add(connection);
     }
 
     fn add(&mut self, mut connection: Connection) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
-        });
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(connection.stream(), Token(place), interest) {
+        let (token, interest) = (Token(connection.number), Interest::READABLE | Interest::WRITABLE);
+        if let Err(error) = self.poll.registry().register(connection.source(), token, interest) {
             tracing::warn!(%error, "could not watch a client");
             connection.close();
         }
-        enqueue(&mut self.queue, place, &mut connection);
-        self.connections[place] = Some(connection);
+        enqueue(&mut self.queue, &mut connection);
+        self.connections.insert(connection.number, connection);
     }
 
     /// Passes the replies of finished jobs to the waiting clients.
@@ -284,16 +271,16 @@ impl EventLoop {
     }
 
     /// Passes the replies of groups to the waiting clients.
-    fn finish_asks(&mut self) {
+    fn finish_groups(&mut self) {
         let most = self.shared.settings.limits.buffer_bytes;
         // Above the limit on buffers, the remaining replies wait until the client with the most memory was disconnected.
         while self.shared.counters.buffer_bytes <= most
             && let Some((client, replies)) = self.answers.next()
         {
-            if let Some(connection) = present(&mut self.connections, client) {
+            if let Some(connection) = self.connections.get_mut(&client) {
                 connection.answered(&mut self.shared, replies);
                 connection.count_into(&mut self.shared.counters.buffer_bytes);
-                enqueue(&mut self.queue, client.0, connection);
+                enqueue(&mut self.queue, connection);
             }
         }
     }
@@ -313,13 +300,11 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Passes the result of the awaited work to a client, if it is still connected.
+    /// Passes an event, or the result of the awaited work, to a client, if it is still connected.
     fn wake(&mut self, client: Option<Client>, tell: impl FnOnce(&mut Connection)) {
-        if let Some(client) = client
-            && let Some(connection) = present(&mut self.connections, client)
-        {
+        if let Some(connection) = client.and_then(|client| self.connections.get_mut(&client)) {
             tell(connection);
-            enqueue(&mut self.queue, client.0, connection);
+            enqueue(&mut self.queue, connection);
         }
     }
 
@@ -331,22 +316,18 @@ impl EventLoop {
         let mut served = 0;
         // Above the limit on buffers, the remaining clients wait until the one with the most memory was disconnected.
         while served < turn.len() && self.shared.counters.buffer_bytes <= most {
-            let place = turn[served];
+            let client = turn[served];
             served += 1;
-            let Some(connection) = &mut self.connections[place] else { continue };
+            let Some(connection) = self.connections.get_mut(&client) else { continue };
             connection.is_queued = false;
-            let client = (place, connection.number);
             match connection.turn(&mut self.shared, buffer, now) {
-                Some(Wanted::Job(job)) => self.threads.jobs.begin((job, Some(client))),
-                Some(Wanted::Ask(ask)) => {
+                Some(Work::Job(job)) => self.threads.jobs.begin((job, Some(client))),
+                Some(Work::Groups(requests)) => {
                     if let Some(groups) = &self.shared.cluster {
-                        groups.begin(ask, self.answers.to(client));
+                        groups.begin(requests, self.answers.to(client));
                     }
                 }
-                Some(Wanted::Wait(Wait::Database(number))) => {
-                    self.threads.jobs.begin((Job::Create(number), Some(client)));
-                }
-                Some(Wanted::Wait(Wait::Room(batch))) => {
+                Some(Work::Room(batch)) => {
                     // The others try again when there is room for the first one's batch.
                     if self.held.is_empty() {
                         self.waits[0].begin(now);
@@ -387,20 +368,20 @@ impl EventLoop {
     }
 
     /// Ends the turn of these clients, and sends their replies.
-    fn send(&mut self, turn: Vec<usize>, failed: Option<&Reply>) {
+    fn send(&mut self, turn: Vec<Client>, failed: Option<&Reply>) {
         let now = Instant::now();
-        for place in turn {
-            let Some(connection) = &mut self.connections[place] else { continue };
+        for client in turn {
+            let Some(connection) = self.connections.get_mut(&client) else { continue };
             if let Some(error) = failed {
                 connection.take_back(error);
             }
             self.shared.counters.sent_bytes += connection.send(now) as u64;
             connection.count_into(&mut self.shared.counters.buffer_bytes);
             if connection.has_work(self.shared.may_read_ahead()) {
-                enqueue(&mut self.queue, place, connection);
+                enqueue(&mut self.queue, connection);
             }
             if connection.is_closed() {
-                self.remove(place);
+                self.remove(client);
             }
         }
         self.show_monitors(now);
@@ -415,17 +396,23 @@ impl EventLoop {
         if requests.is_empty() {
             return;
         }
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
-            if self.shared.clients.monitors.contains(connection.id()) {
-                connection.show(&requests, &mut self.shared.counters.refused);
-                self.shared.counters.sent_bytes += connection.send(now) as u64;
-                connection.count_into(&mut self.shared.counters.buffer_bytes);
-                if connection.is_closed() {
-                    self.remove(place);
-                }
+        self.for_all(|connection, shared, _| {
+            if shared.clients.monitors.contains(connection.id()) {
+                connection.show(&requests, &mut shared.counters.refused);
+                shared.counters.sent_bytes += connection.send(now) as u64;
+                connection.count_into(&mut shared.counters.buffer_bytes);
             }
+        });
+    }
+
+    /// Calls `act` with each connection, and removes those that it has closed.
+    fn for_all(&mut self, mut act: impl FnMut(&mut Connection, &mut Shared, &mut Vec<Client>)) {
+        for connection in self.connections.values_mut() {
+            act(connection, &mut self.shared, &mut self.queue);
         }
+        let closed = self.connections.values().filter(|connection| connection.is_closed());
+        let closed: Vec<Client> = closed.map(|connection| connection.number).collect();
+        closed.into_iter().for_each(|client| self.remove(client));
     }
 
     /// Closes the connections of the clients that CLIENT KILL has named in this turn.
@@ -434,33 +421,29 @@ impl EventLoop {
         if killed.is_empty() {
             return;
         }
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
+        self.for_all(|connection, _, _| {
             if !connection.is_of_metrics && killed.contains(&connection.id()) {
-                self.remove(place);
+                connection.close();
             }
-        }
+        });
     }
 
     /// Disconnects the clients with the most memory until all clients together are within the limit.
     fn bound_buffers(&mut self) {
         while self.shared.counters.buffer_bytes > self.shared.settings.limits.buffer_bytes {
-            let open = self.connections.iter().enumerate();
-            let sizes = open.filter_map(|(place, connection)| Some((connection.as_ref()?.counted, place)));
-            let Some((own, place)) = sizes.max() else { return };
-            if let Some(connection) = &self.connections[place] {
-                let all = self.shared.counters.buffer_bytes;
-                let why = format_args!("the clients had {all} bytes of requests and replies, and it {own} of them");
-                self.shared.counters.refused.note(Cause::Buffers, &connection.address(), why);
-            }
-            self.remove(place);
+            let largest = self.connections.values().max_by_key(|connection| connection.counted);
+            let Some(connection) = largest else { return };
+            let (client, own, all) = (connection.number, connection.counted, self.shared.counters.buffer_bytes);
+            let why = format_args!("the clients had {all} bytes of requests and replies, and it {own} of them");
+            self.shared.counters.refused.note(Cause::Buffers, &connection.address(), why);
+            self.remove(client);
         }
     }
 
-    fn remove(&mut self, place: usize) {
-        if let Some(mut connection) = self.connections[place].take() {
+    fn remove(&mut self, client: Client) {
+        if let Some(mut connection) = self.connections.remove(&client) {
             // If this fails, the socket is still no longer watched, because it is closed.
-            self.poll.registry().deregister(connection.stream()).ok();
+            self.poll.registry().deregister(connection.source()).ok();
             if connection.is_of_metrics {
                 self.of_metrics -= 1;
             } else {
@@ -468,8 +451,7 @@ impl EventLoop {
                 self.shared.clients.remove(connection.id());
             }
             self.shared.counters.buffer_bytes -= connection.counted;
-            self.free.push(place);
-            self.queue.retain(|&queued| queued != place);
+            self.queue.retain(|&queued| queued != client);
         }
     }
 
@@ -487,16 +469,13 @@ impl EventLoop {
         self.say_news();
         // Accepting may have failed for lack of resources, which are free again now.
         self.may_accept = true;
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
-            connection.check_time(now, self.shared.settings.limits.idle_seconds, &mut self.shared.counters.refused);
-            if connection.is_closed() {
-                self.remove(place);
-            } else if connection.has_work(self.shared.may_read_ahead()) {
+        self.for_all(|connection, shared, queue| {
+            connection.check_time(now, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
+            if connection.has_work(shared.may_read_ahead()) {
                 // There was no memory to read ahead, and other clients have freed some.
-                enqueue(&mut self.queue, place, connection);
+                enqueue(queue, connection);
             }
-        }
+        });
     }
 
     /// Stops accepting connections and reading input.
@@ -505,22 +484,16 @@ impl EventLoop {
         if let Some(mut listeners) = self.listeners.take() {
             self.poll.registry().deregister(listeners.clients.source()).ok();
         }
-        for place in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[place] else { continue };
+        self.for_all(|connection, _, queue| {
             connection.end();
-            enqueue(&mut self.queue, place, connection);
-        }
+            enqueue(queue, connection);
+        });
     }
 }
 
-/// The connection of a client that is still connected.
-fn present(connections: &mut [Option<Connection>], (place, number): Client) -> Option<&mut Connection> {
-    connections.get_mut(place)?.as_mut().filter(|connection| connection.number == number)
-}
-
-fn enqueue(queue: &mut Vec<usize>, place: usize, connection: &mut Connection) {
+fn enqueue(queue: &mut Vec<Client>, connection: &mut Connection) {
     if !connection.is_queued {
         connection.is_queued = true;
-        queue.push(place);
+        queue.push(connection.number);
     }
 }

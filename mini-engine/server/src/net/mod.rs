@@ -4,13 +4,13 @@ mod address;
 mod connection;
 mod event_loop;
 mod limits;
+mod listener;
 mod long_wait;
 mod server;
-mod stream;
 mod worker;
 
+pub use listener::Address;
 pub use server::{Server, Stopper};
-pub use stream::Address;
 
 #[cfg(test)]
 mod tests;

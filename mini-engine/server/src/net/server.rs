@@ -11,7 +11,7 @@ use mio::net::UnixStream;
 use super::address;
 use super::event_loop::{EventLoop, Listeners};
 use super::limits;
-use super::stream::{Address, Listener};
+use super::listener::{Address, Listener};
 use crate::error::{Result, io};
 use crate::groups::Cluster;
 use crate::settings::Settings;

@@ -30,7 +30,8 @@ pub(crate) struct Workers {
     pub(crate) syncs: Worker<(), Result<()>>,
     /// Waits until a batch can be written.
     pub(crate) room: Worker<WriteBatch, Result<()>>,
-    _every_second: Option<EverySecond>,
+    /// The thread of [`ServerDurability::Everysec`], which ends when its sender is dropped.
+    _every_second: Option<(Sender<()>, Joined)>,
 }
 
 impl Workers {
@@ -45,18 +46,51 @@ impl Workers {
             })?,
             syncs: Worker::start("serve-sync", waker, move |(), _| of_syncs.persist(Durability::Synced))?,
             room: Worker::start("serve-room", waker, move |batch, _| of_room.wait_for_room(&batch))?,
-            _every_second: is_every_second.then(|| EverySecond::start(own())).transpose()?,
+            _every_second: is_every_second.then(|| sync_every_second(own())).transpose()?,
         })
+    }
+}
+
+fn sync_every_second(db: Db) -> io::Result<(Sender<()>, Joined)> {
+    let (stop, stopped) = mpsc::channel();
+    let thread = Joined::start("serve-sync", move || {
+        while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = db.persist(Durability::Synced) {
+                // The engine refuses every later write with this cause, so clients will get the error.
+                tracing::error!(%error, "could not sync");
+                break;
+            }
+        }
+    })?;
+    Ok((stop, thread))
+}
+
+/// A thread that is joined when this is dropped.
+struct Joined(Option<JoinHandle<()>>);
+
+impl Joined {
+    fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        thread::Builder::new().name(name.into()).spawn(run).map(|thread| Self(Some(thread)))
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // The thread's panic was reported when it happened.
+            thread.join().ok();
+        }
     }
 }
 
 /// A thread that turns each `T` into a `D`, in order.
 pub(crate) struct Worker<T, D> {
-    to_do: Option<Sender<T>>,
+    // Dropped before the thread is joined, which then ends.
+    to_do: Sender<T>,
     /// Set when the server ends: then long work is given up.
     is_over: Arc<AtomicBool>,
+    _thread: Joined,
     done: Receiver<D>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
@@ -65,7 +99,7 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
         let (report, done) = mpsc::channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let (given_up, waker) = (Arc::clone(&is_over), Arc::clone(waker));
-        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        let thread = Joined::start(name, move || {
             for task in to_do {
                 // When the server has ended, nobody receives the result.
                 if report.send(run(task, &given_up)).is_err() || waker.wake().is_err() {
@@ -73,15 +107,13 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
                 }
             }
         })?;
-        Ok(Self { to_do: Some(begin), is_over, done, thread: Some(thread) })
+        Ok(Self { to_do: begin, is_over, _thread: thread, done })
     }
 
     /// Queues `task` after the earlier ones. Each client waits for at most one task, so there are no more tasks than clients.
     pub(crate) fn begin(&self, task: T) {
-        if let Some(to_do) = &self.to_do {
-            // If the thread has ended, `next_done` returns an error.
-            to_do.send(task).ok();
-        }
+        // If the thread has ended, `next_done` returns an error.
+        self.to_do.send(task).ok();
     }
 
     /// The result of the next finished task.
@@ -99,43 +131,7 @@ impl<T: Send + 'static, D: Send + 'static> Worker<T, D> {
 
 impl<T, D> Drop for Worker<T, D> {
     fn drop(&mut self) {
-        self.to_do = None;
-        // ORDERING: Relaxed; the flag is a hint that publishes nothing. The join below orders everything else.
+        // ORDERING: Relaxed; the flag is a hint that publishes nothing. The join of the thread orders everything else.
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // The thread's panic was reported when it happened.
-            thread.join().ok();
-        }
-    }
-}
-
-/// The thread of [`ServerDurability::Everysec`].
-struct EverySecond {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl EverySecond {
-    fn start(db: Db) -> io::Result<Self> {
-        let (stop, stopped) = mpsc::channel();
-        let thread = thread::Builder::new().name("serve-sync".into()).spawn(move || {
-            while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
-                if let Err(error) = db.persist(Durability::Synced) {
-                    // The engine refuses every later write with this cause, so clients will get the error.
-                    tracing::error!(%error, "could not sync");
-                    break;
-                }
-            }
-        })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-impl Drop for EverySecond {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
     }
 }

@@ -15,19 +15,20 @@ use super::record::{record, show};
 use super::run::run_alone;
 use crate::commands::slots::{slot_of, slot_of_all, slot_of_named};
 use crate::commands::{self, Command, Scope, transaction};
-use crate::groups::{self, Access, Changed, Cluster, GroupReplies, GroupRequests, Kind, Request, Watched, Write};
+use crate::groups::{self, Access, Changed, GroupReplies, GroupRequests, Kind, Request, Watched, Write};
 use crate::protocol::cursors::ScanCursors;
 use crate::protocol::output::Output;
 use crate::protocol::reply::{Outcome, Refusal, Reply, Version};
 use crate::protocol::request::{Args, OwnedArgs, Parser, RequestLimits};
 use crate::settings::MAX_REQUEST_BYTES;
-use crate::state::context::{After, Context};
+use crate::state::context::{After, Context, Work};
 
 /// Bounds of the requests that are passed on together; the last request may exceed the bound on bytes.
 const MOST_REQUESTS: usize = 1000;
 const MOST_BYTES: usize = 1 << 20;
 
 /// The state of a cluster client's session, in addition to that of any client.
+#[derive(Default)]
 pub(super) struct Grouped {
     may_be_stale: bool,
     watched: Vec<Watched>,
@@ -35,25 +36,11 @@ pub(super) struct Grouped {
     watched_bytes: usize,
     /// For a WATCH that was passed on: its keys, each once.
     watching: Option<(Vec<ByteBuf>, Changed)>,
-    /// The time at which requests were last passed on, and the bytes of these requests until their replies come.
-    asked: Instant,
-    asked_bytes: usize,
-    /// The maximum number of requests that are passed on together: smaller after long replies, so that few requests must be passed on again.
-    most: usize,
-}
-
-impl Default for Grouped {
-    fn default() -> Self {
-        Self {
-            may_be_stale: false,
-            watched: Vec::new(),
-            watched_bytes: 0,
-            watching: None,
-            asked: Instant::now(),
-            asked_bytes: 0,
-            most: MOST_REQUESTS,
-        }
-    }
+    /// The time at which requests were passed on, and the bytes of these requests, until their replies come.
+    passed_at: Option<Instant>,
+    passed_bytes: usize,
+    /// After long replies, a smaller maximum number of requests that are passed on together, so that few requests must be passed on again.
+    fewer: Option<usize>,
 }
 
 impl Grouped {
@@ -65,9 +52,9 @@ impl Grouped {
         input: &[u8],
         (limits, most): (RequestLimits, usize),
     ) -> Option<GroupRequests> {
-        let (mut ask, mut end, mut last) = (None, 0, "");
+        let (mut requests, mut end, mut last) = (None, 0, "");
         pipeline.clear();
-        while pipeline.len() < self.most.min(most)
+        while pipeline.len() < self.fewer.unwrap_or(MOST_REQUESTS).min(most)
             && !pipeline.is_line()
             && end < MOST_BYTES
             && let Ok(Some(len)) = parser.find(&input[end..], limits)
@@ -75,19 +62,19 @@ impl Grouped {
             && let Ok(command) = commands::find(args)
             && command.scope() == Scope::Keys
             && !command.runs_at_once()
-            && joins(ask.as_ref(), command)
+            && joins(requests.as_ref(), command)
             && (pipeline.len() == 0 || parser.parts().is_some())
             && let Ok((slot, request)) = self.route(context, command, args)
         {
-            ask = Some(self.add(ask, command, slot, request, &context.shared.keys.cursors));
+            requests = Some(self.add(requests, command, slot, request, &context.shared.keys.cursors));
             last = command.name();
             pipeline.take(parser, (input, end), len, command);
             end += len;
         }
-        if ask.is_some() {
+        if requests.is_some() {
             self.begin(context, last, end);
         }
-        ask
+        requests
     }
 
     /// Adds a request to those that are passed on together with it, if there are any.
@@ -113,8 +100,9 @@ impl Grouped {
     }
 
     fn begin(&mut self, context: &mut Context<'_>, command: &'static str, len: usize) {
-        (self.asked, self.asked_bytes) = (Instant::now(), len);
-        context.shared.clients.note(context.client.id, command, self.asked);
+        let now = Instant::now();
+        (self.passed_at, self.passed_bytes) = (Some(now), len);
+        context.shared.clients.note(context.client.id, command, now);
     }
 
     /// Carries out a request that concerns the connection or the node, queues it, or passes it on; in the last case, sets `after`.
@@ -135,7 +123,8 @@ impl Grouped {
                     show(context, command, args);
                     return Ok(queued);
                 }
-                context.after = After::Ask(self.add(None, command, slot, request, &context.shared.keys.cursors));
+                let requests = self.add(None, command, slot, request, &context.shared.keys.cursors);
+                context.after = After::Later(Work::Groups(requests));
                 Ok(Reply::Nothing)
             }
             Scope::Node if is_queued && !command.runs_at_once() => {
@@ -198,16 +187,13 @@ impl Grouped {
             false if self.may_be_stale => Access::StaleRead,
             false => Access::Read,
         };
-        let slot = slot_of_named(&command.named(args)?, is_one_group(context.shared.cluster.as_deref()))?;
-        direct(context.shared.cluster.as_deref(), slot, access)
+        let slot = slot_of_named(&command.named(args)?, is_one_group(context))?;
+        direct(context, slot, access)
     }
 
     fn watch(&mut self, context: &mut Context<'_>, args: Args<'_>) -> Outcome {
-        let slot = direct(
-            context.shared.cluster.as_deref(),
-            slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?,
-            Access::Write,
-        )?;
+        let slot = slot_of_all(args.from(1).map(|key| Some(slot_of(key))))?;
+        let slot = direct(context, slot, Access::Write)?;
         let keys: BTreeSet<&[u8]> = args.from(1).collect();
         let more: usize = keys.iter().map(|key| Watched::size_of(key)).sum();
         if self.watched_bytes + more > MAX_REQUEST_BYTES {
@@ -217,7 +203,7 @@ impl Grouped {
         let changed = Changed::default();
         self.watching = Some((keys.clone(), changed.clone()));
         let watch = Write(Kind::Watch { keys, changed });
-        context.after = After::Ask(GroupRequests::Writes(vec![(slot, watch)]));
+        context.after = After::Later(Work::Groups(GroupRequests::Writes(vec![(slot, watch)])));
         Ok(Reply::Nothing)
     }
 
@@ -259,12 +245,13 @@ impl Grouped {
         let mut slots: Vec<Option<u16>> = watched.iter().map(|watched| Some(slot_of(&watched.key))).collect();
         for request in &requests {
             let named = commands::find(request.args())?.named(request.args())?;
-            slots.push(slot_of_named(&named, is_one_group(context.shared.cluster.as_deref()))?);
+            slots.push(slot_of_named(&named, is_one_group(context))?);
         }
-        let slot = direct(context.shared.cluster.as_deref(), slot_of_all(slots.into_iter())?, Access::Write)?;
+        let slot = direct(context, slot_of_all(slots.into_iter())?, Access::Write)?;
         let is_version_3 = version == Version::Resp3;
         let transaction = groups::Transaction { is_version_3, watched, is_changed: false, requests };
-        context.after = After::Ask(GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]));
+        let requests = GroupRequests::Writes(vec![(slot, Write(Kind::Transaction(transaction)))]);
+        context.after = After::Later(Work::Groups(requests));
         Ok(Reply::Nothing)
     }
 
@@ -295,9 +282,9 @@ impl Grouped {
             let code = if writes { "UNCERTAIN" } else { "CLUSTERDOWN" };
             replies.resize(pipeline.len(), groups::encode_error(&format!("{code} the reply of the group is missing")));
         }
-        self.asked_bytes = 0;
+        self.passed_bytes = 0;
         let done = replies.len().min(pipeline.len());
-        let took = self.asked.elapsed() / done.max(1) as u32;
+        let took = self.passed_at.take().unwrap_or_else(Instant::now).elapsed() / done.max(1) as u32;
         for ((command, args), reply) in pipeline.all(input).zip(replies) {
             let is_failed = reply.first() == Some(&b'-');
             match command.name() {
@@ -310,14 +297,16 @@ impl Grouped {
         if done < pipeline.len() {
             // The parser is already past the requests that are passed on again.
             parser.next();
+            self.fewer = Some(done);
+        } else {
+            self.fewer = self.fewer.map(|fewer| 2 * fewer).filter(|fewer| *fewer < MOST_REQUESTS);
         }
-        self.most = if done < pipeline.len() { done } else { (2 * self.most).min(MOST_REQUESTS) };
         pipeline.end_of(done)
     }
 
     /// The memory of this state, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.watched_bytes + self.asked_bytes
+        self.watched_bytes + self.passed_bytes
     }
 }
 
@@ -340,13 +329,13 @@ fn queue(context: &mut Context<'_>, command: &Command, request: &Request) -> Out
     transaction::queue(context, queued, request.args())
 }
 
-fn is_one_group(cluster: Option<&dyn Cluster>) -> bool {
-    cluster.is_some_and(|cluster| cluster.is_one_group())
+fn is_one_group(context: &Context<'_>) -> bool {
+    context.shared.cluster.as_ref().is_some_and(|cluster| cluster.is_one_group())
 }
 
 /// The slot of a request, if this node may pass the request on.
-fn direct(cluster: Option<&dyn Cluster>, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
+fn direct(context: &Context<'_>, slot: Option<u16>, access: Access) -> Result<u16, Refusal> {
     let slot = slot.unwrap_or(0);
-    let redirection = cluster.and_then(|cluster| cluster.redirect(slot, access));
+    let redirection = context.shared.cluster.as_ref().and_then(|cluster| cluster.redirect(slot, access));
     redirection.map_or(Ok(slot), |redirection| Err(Refusal::new(redirection)))
 }

@@ -19,15 +19,16 @@ use std::path::{Component, Path};
 use super::step::Step;
 use crate::protocol::numbers::{encode_key, push_pair};
 use crate::protocol::output::Output;
-use crate::protocol::reply::{Refusal, Reply};
+use crate::protocol::reply::{Outcome, Refusal, Reply};
 use crate::protocol::request::is_http;
-use crate::state::context::{After, Client, Context};
+use crate::state::context::{After, Client, Context, Work};
 use crate::state::job::Job;
 use crate::state::keyspace::{Direction, Keyspace};
 use crate::state::shared::Shared;
 
 /// The maximum length of a line, in bytes.
 const LONGEST_LINE: usize = 4096;
+
 /// Carries out the first line of `input`.
 pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], output: &mut Output) -> Step {
     let window = &input[..input.len().min(LONGEST_LINE)];
@@ -38,64 +39,51 @@ pub(crate) fn step(shared: &mut Shared, client: &mut Client, input: &[u8], outpu
         encode(&Reply::Error(format!("a line has at most {LONGEST_LINE} bytes")), output);
         return Step::Close;
     };
-    let line = &window[..end];
-    if line.trim_ascii().split(u8::is_ascii_whitespace).next().is_some_and(is_http) {
+    if window[..end].trim_ascii().split(u8::is_ascii_whitespace).next().is_some_and(is_http) {
         encode(&Reply::Error("this is no HTTP server".into()), output);
         return Step::Close;
     }
+    let line = std::str::from_utf8(&window[..end]).map(str::trim);
+    if line == Ok("") {
+        return Step::Empty(end + 1);
+    }
     let mut context = Context::new(shared, client);
-    let outcome = run(&mut context, line);
-    if let After::Hold(wait) = context.after {
-        return Step::Held(wait);
+    let outcome = line.map_err(|_| Refusal::new("a line is text")).and_then(|line| run(&mut context, line));
+    let after = context.after;
+    if let After::Hold(work) = after {
+        return Step::Later(0, work);
     }
     shared.counters.commands += 1;
-    match outcome {
-        Ok(Outcome::Reply(reply)) => encode(&reply, output),
-        Ok(Outcome::Empty) => return Step::Empty(end + 1),
-        Ok(Outcome::Later(job)) => return Step::Later(end + 1, job),
-        Err(refusal) => encode(&shared.counters.reply(Err(refusal)), output),
+    encode(&shared.counters.reply(outcome), output);
+    match after {
+        After::Later(work) => Step::Later(end + 1, work),
+        _ => Step::Done { len: end + 1, requests: 1 },
     }
-    Step::Done { len: end + 1, requests: 1 }
 }
 
-enum Outcome {
-    Empty,
-    Reply(Reply),
-    Later(Job),
-}
-
-fn run(context: &mut Context<'_>, line: &[u8]) -> Result<Outcome, Refusal> {
-    let line = std::str::from_utf8(line).map_err(|_| Refusal::new("a line is text"))?.trim();
+fn run(context: &mut Context<'_>, line: &str) -> Outcome {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let mut keyspace = Keyspace::of_command(context.client.database.clone());
-    let reply = match words[..] {
-        [] => return Ok(Outcome::Empty),
-        ["p", key, value] => {
-            keyspace.insert(&encode_key(number(key)?), number(value)?.to_string().as_bytes())?;
-            Reply::Nothing
-        }
-        ["g", key] => {
-            let value = keyspace.get(&encode_key(number(key)?))?;
-            Reply::Bulk(value.unwrap_or_default())
-        }
+    let mut reply = Reply::Nothing;
+    match words[..] {
+        ["p", key, value] => keyspace.insert(&encode_key(number(key)?), number(value)?.to_string().as_bytes())?,
+        ["g", key] => reply = Reply::Bulk(keyspace.get(&encode_key(number(key)?))?.unwrap_or_default()),
         ["r", from, to] => {
-            Reply::Text(range(context.shared.keys.request_bytes, &keyspace, number(from)?, number(to)?)?)
+            let most = context.shared.keys.request_bytes;
+            reply = Reply::Text(range(most, &keyspace, number(from)?, number(to)?)?);
         }
-        ["d", key] => {
-            keyspace.remove(&encode_key(number(key)?))?;
-            Reply::Nothing
-        }
-        ["s"] => return Ok(Outcome::Later(Job::Statistics)),
+        ["d", key] => keyspace.remove(&encode_key(number(key)?))?,
+        ["s"] => context.after = After::Later(Work::Job(Job::Statistics)),
         ["l", ..] => {
             let job = load(context.shared.settings.load_from.as_deref(), line[1..].trim())?;
             // From now on other clients see the pairs; they are synced at the end of the job.
             context.shared.syncs.loads += 1;
-            return Ok(Outcome::Later(job));
+            context.after = After::Later(Work::Job(job));
         }
         _ => return Err(Refusal::new("expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s")),
-    };
+    }
     context.commit(keyspace)?;
-    Ok(Outcome::Reply(reply))
+    Ok(reply)
 }
 
 fn number(word: &str) -> Result<i64, Refusal> {

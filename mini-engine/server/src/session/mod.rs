@@ -31,7 +31,7 @@ use crate::protocol::output::Output;
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::{self, Args, Parser};
 use crate::settings::Protocol;
-use crate::state::context::{After, Client, Context, Transaction};
+use crate::state::context::{After, Client, Context, Transaction, Work};
 use crate::state::listing::Listing;
 use crate::state::shared::Shared;
 
@@ -104,8 +104,8 @@ impl Session {
             if shared.cluster.is_some() {
                 let mut context = Context::new(shared, &mut self.client);
                 let requests = (&mut self.pipeline, &mut self.parser);
-                if let Some(ask) = self.grouped.gather(&mut context, requests, input, (limits, most)) {
-                    return Step::Asked(ask);
+                if let Some(requests) = self.grouped.gather(&mut context, requests, input, (limits, most)) {
+                    return Step::Later(0, Work::Groups(requests));
                 }
             } else {
                 self.pipeline.gather(&mut self.parser, input, limits, most);
@@ -132,10 +132,13 @@ impl Session {
             return Step::Close;
         }
         let (reply, after) = dispatch(shared, (&mut self.client, &mut self.grouped), args, begun);
-        if !matches!(after, After::Ask(_)) {
-            self.parser.next();
+        if let After::Later(work @ Work::Groups(_)) = after {
+            let mut context = Context::new(shared, &mut self.client);
+            self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), &input[..len]);
+            return Step::Later(0, work);
         }
-        if !matches!(after, After::Continue(_) | After::Hold(_) | After::Ask(_)) {
+        self.parser.next();
+        if !matches!(after, After::Continue(_) | After::Hold(_)) {
             shared.counters.commands += 1;
             self.answer(&reply, output);
         }
@@ -148,14 +151,9 @@ impl Session {
                 listing.finish(output);
                 Step::Done { len, requests: 1 }
             }
-            After::Hold(wait) => Step::Held(wait),
+            After::Hold(work) => Step::Later(0, work),
             After::Nothing => Step::Done { len, requests: 1 },
-            After::Later(job) => Step::Later(len, job),
-            After::Ask(ask) => {
-                let mut context = Context::new(shared, &mut self.client);
-                self.grouped.hold(&mut context, (&mut self.pipeline, &mut self.parser), &input[..len]);
-                Step::Asked(ask)
-            }
+            After::Later(work) => Step::Later(len, work),
             After::Close => Step::Close,
         }
     }
@@ -180,7 +178,7 @@ impl Session {
         self.pipeline.clear();
         match context.after {
             // Earlier requests of the step must not be repeated.
-            After::Hold(wait) if requests == 0 => Step::Held(wait),
+            After::Hold(work) if requests == 0 => Step::Later(0, work),
             _ => Step::Done { len, requests },
         }
     }

@@ -1,8 +1,8 @@
 //! Requests of one client that arrive together and are carried out together.
 //!
 //! Each of them reads or writes the value of one key, or they are all writes that read nothing. The server searches for their keys together, as for
-//! MGET, because a search spends most of its time waiting for memory. Their writes are one batch: one record of the log. Each request sees the writes
-//! of earlier ones, and has its own reply.
+//! MGET, because a search spends most of its time waiting for memory. Their writes are one batch: one record of the log, with the last write of each
+//! key if they read. Each request sees the writes of earlier ones, and has its own reply.
 //!
 //! Bounds: a request longer than [`ENOUGH_BYTES`] is carried out alone. The values that are read together, and the replies of a step, have at most
 //! that many bytes plus one value. The remaining requests wait for the next step, and are carried out one by one until replies are short again.
@@ -204,7 +204,8 @@ impl Pipeline {
             place += 1;
             reply
         });
-        match context.commit(keyspace) {
+        let keys = self.all(input).take(place).map(|(_, args)| args.at(1));
+        match keyspace.end_pipeline(keys).and_then(|()| context.commit(keyspace)) {
             Ok(()) if context.is_held() => {
                 output.truncate(begun);
                 return Done::default();

@@ -1,8 +1,6 @@
 //! The outcome of a step.
 
-use crate::groups::GroupRequests;
-use crate::state::context::Wait;
-use crate::state::job::Job;
+use crate::state::context::Work;
 
 /// The outcome of a step. Each variant for requests that were understood contains their length.
 #[derive(Debug)]
@@ -18,12 +16,9 @@ pub(crate) enum Step {
     Empty(usize),
     /// A part of the first request was carried out; repeating the step continues the request.
     Continue,
-    /// The reply comes when the job is done; until then the client's next request waits.
-    Later(usize, Job),
-    /// Requests are passed to groups of a cluster. The requests stay in the input until their replies come.
-    Asked(GroupRequests),
-    /// Nothing was carried out, because it would have had to wait.
-    Held(Wait),
+    /// The request waits for this work; until then the client's next request waits too. The length is 0 if the request stays in the input: it is
+    /// carried out again after the work, or groups of a cluster carry it out.
+    Later(usize, Work),
     /// The connection ends when the reply was sent.
     Close,
 }

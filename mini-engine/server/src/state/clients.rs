@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use super::monitors::Monitors;
@@ -20,8 +19,8 @@ pub(crate) struct Record {
     command: &'static str,
     /// The number of the selected database.
     pub(crate) database: usize,
-    /// The keys that the client watches. The lock is never contended: it only allows threads to share the records of other clients.
-    pub(crate) watched: Option<Mutex<Watched>>,
+    /// The keys that the client watches.
+    pub(crate) watched: Option<Watched>,
     /// Has no spaces, like the following fields.
     pub(crate) name: Vec<u8>,
     pub(crate) library: Vec<u8>,
@@ -88,7 +87,7 @@ impl Clients {
 
     /// The watched keys of all clients.
     pub(crate) fn watched(&mut self) -> impl Iterator<Item = &mut Watched> {
-        self.records.values_mut().filter_map(|record| record.watched.as_mut()?.get_mut().ok())
+        self.records.values_mut().filter_map(|record| record.watched.as_mut())
     }
 
     /// Appends the line of a client in the format of Redis. Ages are in seconds.
@@ -105,11 +104,6 @@ impl Clients {
 }
 
 impl Record {
-    /// Takes the keys that the client watches.
-    pub(crate) fn take_watched(&mut self) -> Option<Watched> {
-        self.watched.take()?.into_inner().ok()
-    }
-
     /// The age of the connection in seconds.
     pub(crate) fn age(&self) -> u64 {
         self.since.elapsed().as_secs()

@@ -21,21 +21,21 @@ pub(crate) enum After {
     Continue(Listing),
     /// The reply is this listing.
     Listed(Listing),
-    Later(Job),
-    /// The request has had no effect; it is carried out again after the wait.
-    Hold(Wait),
-    /// The reply comes from groups of a cluster.
-    Ask(GroupRequests),
+    /// The reply is the result of this work.
+    Later(Work),
+    /// The request has had no effect; it is carried out again after this work.
+    Hold(Work),
     Close,
 }
 
-/// The event for which a request waits, while another thread waits for the disk.
+/// Work of other threads, for which a request waits.
 #[derive(Debug)]
-pub(crate) enum Wait {
-    /// Room for this batch.
+pub(crate) enum Work {
+    Job(Job),
+    /// The groups of a cluster carry out these requests.
+    Groups(GroupRequests),
+    /// A thread waits until there is room for this batch.
     Room(WriteBatch),
-    /// The database with this number, which does not exist yet.
-    Database(usize),
 }
 
 /// The context of a command over keys.
@@ -64,7 +64,7 @@ impl KeyContext<'_> {
         match (&database, self.refusal) {
             // The error stays until the commit, so that EXEC does not run later commands in the wrong database.
             (None, Some(error)) => return Err(error.clone().into()),
-            (None, None) => *self.after = After::Hold(Wait::Database(number)),
+            (None, None) => *self.after = After::Hold(Work::Job(Job::Create(number))),
             (Some(_), _) => {}
         }
         Ok(database)
@@ -130,14 +130,16 @@ impl<'a> Context<'a> {
             None => self.shared.keys.db.try_write(&batch, Durability::Buffered),
         };
         if let Ok(None) = written {
-            self.after = After::Hold(Wait::Room(batch));
+            self.after = After::Hold(Work::Room(batch));
             return Ok(());
         }
         if removes_ranges {
             let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
             self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.keys.db, is_written));
         }
-        self.shared.counters.writes.note(batch.len(), written.as_ref().err());
+        // The requests of a pipeline count one by one, though their batch has one operation for each key.
+        let operations = batch.len().max(keyspace.writes());
+        self.shared.counters.writes.note(operations, written.as_ref().err());
         self.shared.syncs.is_unsynced |= written.is_ok();
         written.map(drop)
     }

@@ -2,7 +2,8 @@
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, either all of the batch is there or none. A single
 //! command never reads its own writes. For several commands of a transaction or a proposal, an overlay for each database holds their changes, and
-//! reads search the overlay first. Each command of a pipeline names one key, and the values of these keys are searched for together.
+//! reads search the overlay first. Each command of a pipeline names one key, and the values of these keys are searched for together; the batch has the
+//! last write of each key.
 //!
 //! A command of a transaction or a proposal begins with a mark; if the command fails, its writes are undone. Their final batch is built from the
 //! overlays; until then the batch holds the writes since the last mark, to check them.
@@ -76,6 +77,12 @@ impl Keyspace {
     /// A keyspace for several commands that are carried out at a given instant.
     pub(crate) fn at(database: Database, instant: SystemTime) -> Self {
         Self { now: instant.into(), ..Self::of_several(database) }
+    }
+
+    /// Adds the writes of a pipeline to the batch: the last one of each key. The arguments are the keys of the commands so far.
+    pub(crate) fn end_pipeline<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+        let Some(known) = &self.known else { return Ok(()) };
+        known.add_to(&self.database.stored, &mut self.batch, keys)
     }
 
     /// The instant at which the commands are carried out.
@@ -188,9 +195,9 @@ impl Keyspace {
         [self.hits.get(), self.misses.get()]
     }
 
-    /// The number of operations in the batch.
+    /// The number of writes so far, for a pipeline.
     pub(crate) fn writes(&self) -> usize {
-        self.batch.len()
+        self.known.as_ref().map_or(self.batch.len(), KnownValues::writes)
     }
 
     /// Sets `key` to `value`, without an expiry time.
@@ -202,7 +209,9 @@ impl Keyspace {
     pub(crate) fn insert_until(&mut self, key: &[u8], value: &[u8], expiry: Option<SystemTime>) -> Result<()> {
         #[cfg(test)]
         planted::check()?;
-        self.batch.keyspace(&self.database.stored).insert_with_expiry(key, value, expiry)?;
+        if self.known.is_none() {
+            self.batch.keyspace(&self.database.stored).insert_with_expiry(key, value, expiry)?;
+        }
         self.bytes += key.len() + value.len();
         if self.overlays.is_some() || self.known.is_some() {
             let is_there = expiry.is_none_or(|at| at > self.now());
@@ -223,7 +232,9 @@ impl Keyspace {
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
         #[cfg(test)]
         planted::check()?;
-        self.batch.keyspace(&self.database.stored).remove(key)?;
+        if self.known.is_none() {
+            self.batch.keyspace(&self.database.stored).remove(key)?;
+        }
         self.show_later(key, None);
         Ok(())
     }

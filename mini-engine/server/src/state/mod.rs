@@ -7,6 +7,7 @@ pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod damage;
 pub(crate) mod databases;
+pub(crate) mod figures;
 pub(crate) mod glob;
 pub(crate) mod job;
 pub(crate) mod key_state;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::time::SystemTime;
 
-use mini_engine::{Keyspace as Stored, Result, Slice, WriteBatch};
+use mini_engine::{Keyspace as Stored, KeyspaceBatch, Result, Slice, WriteBatch};
 
 use super::databases::Database;
 
@@ -28,12 +28,21 @@ pub(super) struct Held {
 
 /// The values of the keys of a pipeline, each of whose commands names one key.
 pub(super) struct KnownValues {
-    /// For each command, the index of its key's value.
+    /// For each command, the index of its key.
     places: Vec<usize>,
-    /// The value of each key; the outer `None` means that it was not read.
-    values: Vec<Option<Option<Held>>>,
+    keys: Vec<KnownValue>,
     /// The command that is carried out.
     current: usize,
+    /// The number of writes so far.
+    writes: usize,
+}
+
+#[derive(Default)]
+struct KnownValue {
+    /// The value; the outer `None` means that it was not read.
+    value: Option<Option<Held>>,
+    /// The last command that has written the value.
+    writer: Option<usize>,
 }
 
 impl KnownValues {
@@ -44,42 +53,65 @@ impl KnownValues {
         commands: impl ExactSizeIterator<Item = (&'a [u8], bool)>,
         soft_limit: usize,
     ) -> Result<Self> {
-        let len = commands.len();
-        let [mut places, mut ends] = [Vec::with_capacity(len), Vec::with_capacity(len)];
-        let (mut keys, mut are_read) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let mut places = Vec::with_capacity(commands.len());
+        // Each key once, with its last bytes, in which keys mostly differ, and whether it is read.
+        let mut keys: Vec<(u32, &[u8], bool)> = Vec::with_capacity(commands.len());
         for (key, is_read) in commands {
-            // Keys mostly differ in their last bytes.
-            let end = key.last_chunk().map_or(0, |end| u32::from_ne_bytes(*end) as usize);
-            let place = (0..keys.len()).find(|&place| ends[place] == end && keys[place] == key).unwrap_or(keys.len());
-            if place == keys.len() {
-                ends.push(end);
-                keys.push(key);
-                are_read.push(false);
+            let end = key.last_chunk().map_or(0, |end| u32::from_ne_bytes(*end));
+            let place = keys.iter().position(|other| other.0 == end && other.1 == key);
+            places.push(place.unwrap_or(keys.len()));
+            match place {
+                Some(place) => keys[place].2 |= is_read,
+                None => keys.push((end, key, is_read)),
             }
-            are_read[place] |= is_read;
-            places.push(place);
         }
         let expiry = (!stored.has_expiring_entries()).then_some(None);
-        let held = |value: Slice| Held { value, expiry };
-        let read = keys.iter().zip(&are_read).filter_map(|(key, is_read)| is_read.then_some(key));
+        let read = keys.iter().filter_map(|(_, key, is_read)| is_read.then_some(key));
         let mut found = stored.get_many_up_to(soft_limit, read)?.into_iter();
-        let values = are_read.iter().map(|is_read| is_read.then(|| found.next().flatten()).flatten());
-        let values = values.map(|known| known.map(|value| value.map(held))).collect();
-        Ok(Self { places, values, current: 0 })
+        let known = keys.iter().map(|(_, _, is_read)| {
+            let value = is_read.then(|| found.next().flatten()).flatten();
+            KnownValue { value: value.map(|value| value.map(|value| Held { value, expiry })), writer: None }
+        });
+        Ok(Self { keys: known.collect(), places, current: 0, writes: 0 })
     }
 
     /// Turns to the command with this index.
     pub(super) fn turn_to(&mut self, command: usize) {
-        self.current = self.places[command];
+        self.current = command;
     }
 
     /// The value of the command's key, if it was read or written.
     pub(super) fn get(&self) -> Option<Option<&Held>> {
-        self.values[self.current].as_ref().map(Option::as_ref)
+        self.keys[self.places[self.current]].value.as_ref().map(Option::as_ref)
     }
 
     pub(super) fn set(&mut self, value: Option<Held>) {
-        self.values[self.current] = Some(value);
+        self.keys[self.places[self.current]] = KnownValue { value: Some(value), writer: Some(self.current) };
+        self.writes += 1;
+    }
+
+    pub(super) fn writes(&self) -> usize {
+        self.writes
+    }
+
+    /// Adds the last write of each key to `batch`. The arguments are the keys of the commands so far.
+    pub(super) fn add_to<'a>(
+        &self,
+        stored: &Stored,
+        batch: &mut WriteBatch,
+        keys: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<()> {
+        if self.writes == 0 {
+            return Ok(());
+        }
+        let mut batch = batch.keyspace(stored);
+        for (command, key) in keys.enumerate() {
+            let known = &self.keys[self.places[command]];
+            if let (true, Some(value)) = (known.writer == Some(command), &known.value) {
+                add_value(&mut batch, key, value.as_ref())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,13 +236,7 @@ impl Overlay {
     fn add_to(&self, stored: &Stored, batch: &mut WriteBatch) -> Result<()> {
         let mut batch = batch.keyspace(stored);
         self.removed.iter().try_for_each(|bounds| batch.remove_range(bounds.clone()))?;
-        for (key, value) in &self.values {
-            match value {
-                Some(Held { value, expiry }) => batch.insert_with_expiry(key, value, expiry.flatten())?,
-                None => batch.remove(key)?,
-            }
-        }
-        Ok(())
+        self.values.iter().try_for_each(|(key, value)| add_value(&mut batch, key, value.as_ref()))
     }
 
     /// The entries within `bounds`, where `stored` are the entries of the database.
@@ -230,6 +256,14 @@ impl Overlay {
             Direction::Forward => Box::new(merged(stored, written, direction)),
             Direction::Backward => Box::new(merged(stored.rev(), written.rev(), direction)),
         }
+    }
+}
+
+/// Adds the operation to `batch` that gives `key` this value, or removes it.
+fn add_value(batch: &mut KeyspaceBatch<'_>, key: &[u8], value: Option<&Held>) -> Result<()> {
+    match value {
+        Some(Held { value, expiry }) => batch.insert_with_expiry(key, value, expiry.flatten()),
+        None => batch.remove(key),
     }
 }
 

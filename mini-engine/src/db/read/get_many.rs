@@ -23,6 +23,9 @@ impl PointRead<'_> {
     /// Like [`get_many`](Self::get_many), but the search ends when the values found have `soft_limit` bytes together. Sources are searched, and fail,
     /// as for a single key.
     pub(crate) fn get_many_up_to(self, soft_limit: Option<usize>, keys: &[&[u8]]) -> Result<Vec<Lookup>> {
+        if let [key] = keys {
+            return Ok(vec![Some(self.get(key)?)]);
+        }
         let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
         // A read of many keys may need files, so it counts its view.
         let (view, seqno) = match self.snapshot {

@@ -14,7 +14,6 @@ use mini_engine::Db;
 use proof::disk::{Answer, Fault, FaultFs, MemFs, Op, Repeat};
 
 use super::connection::{Connection, READ_BYTES};
-use super::stream::Stream;
 use super::{Address, Server};
 use crate::error::Result;
 use crate::protocol::output::Output;
@@ -272,7 +271,7 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     stream.set_nonblocking(true).expect("nonblocking");
     let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
     let arrived = stream.try_clone().expect("a handle");
-    let stream = Stream::tcp(mio::net::TcpStream::from_std(stream));
+    let stream = Box::new(mio::net::TcpStream::from_std(stream));
     let mut connection = Connection::new(stream, 1, &mut shared, now);
     for part in ["QUIT\r\n", "more", "and more"] {
         client.write_all(part.as_bytes()).expect("send");

@@ -104,7 +104,7 @@ fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
     client.write_all("GET k\r\n".repeat(100).as_bytes()).expect("send");
     let arrived = stream.try_clone().expect("a handle");
     while arrived.peek(&mut [0; 700]).is_ok_and(|len| len < 700) {}
-    let mut connection = Connection::new(Stream::tcp(mio::net::TcpStream::from_std(stream)), 1, &mut shared, now);
+    let mut connection = Connection::new(Box::new(mio::net::TcpStream::from_std(stream)), 1, &mut shared, now);
     // More than the system's buffers take.
     for _ in 0..100 {
         connection.turn(&mut shared, &mut buffer, now);

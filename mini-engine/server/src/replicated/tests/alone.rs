@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::settings::Limits;
-use crate::state::context::Wait;
+use crate::state::context::Work;
 use crate::state::job::Job;
 
 /// Requests, in which `K` stands for a key and `N` for a small number. They contain every command that both servers have, except those with cursors.
@@ -80,13 +80,13 @@ impl Alone {
             match self.session.step(&mut self.shared, input, 1, &mut output) {
                 Step::Done { .. } => break,
                 Step::Continue => {}
-                Step::Later(_, job @ Job::Count(_)) => {
+                Step::Later(_, Work::Job(job @ Job::Count(_))) => {
                     let outcome = job.run(&self.shared.keys.db, &Default::default());
                     let reply = self.shared.end_job(&job, outcome);
                     self.session.answer(&reply, &mut output);
                     break;
                 }
-                Step::Held(Wait::Room(batch)) => self.shared.keys.db.wait_for_room(&batch).expect("a sound disk"),
+                Step::Later(0, Work::Room(batch)) => self.shared.keys.db.wait_for_room(&batch).expect("a sound disk"),
                 step => panic!("{step:?}"),
             }
         }

@@ -181,7 +181,8 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
     for node in [&mut node, &mut other] {
         node.write(LONG_AGO, &["mset a x b x"]);
     }
-    let (Step::Asked(GroupRequests::Writes(mut writes)), _) = client.next(&node, &format!("evalsha {hash} 1 a x"))
+    let (Step::Later(_, Work::Groups(GroupRequests::Writes(mut writes))), _) =
+        client.next(&node, &format!("evalsha {hash} 1 a x"))
     else {
         panic!("a write")
     };
@@ -256,7 +257,7 @@ fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
             match client.step(&node, &input[at..end], &mut output) {
                 Step::Incomplete => break,
                 Step::Empty(len) => at += len,
-                Step::Asked(ask) => {
+                Step::Later(_, Work::Groups(ask)) => {
                     seen.push(format!("{ask:?}"));
                     let replies = node.carry_out(LONG_AGO, ask);
                     at += client.session.answered(&mut node.shared(), (&input[at..end], &mut output), replies);
@@ -288,7 +289,9 @@ fn requests_that_are_not_answered_together_are_passed_on_again() {
         (b"GET {t}a\r\nGET {t}b\r\nGET {t}c\r\nSET {t}c 3\r\nGET {t}c\r\n", 0, Output::default());
     let mut asked = Vec::new();
     while at < input.len() {
-        let Step::Asked(ask) = client.step(&node, &input[at..], &mut output) else { panic!("it is for a group") };
+        let Step::Later(_, Work::Groups(ask)) = client.step(&node, &input[at..], &mut output) else {
+            panic!("it is for a group")
+        };
         let mut replies = node.carry_out(LONG_AGO, ask);
         asked.push(replies.len());
         replies.truncate(1);
@@ -296,7 +299,7 @@ fn requests_that_are_not_answered_together_are_passed_on_again() {
     }
     assert_eq!((asked, sent_to(&output).as_str()), (vec![3, 1, 1, 1, 1], "$1 1 $1 2 $-1 +OK $1 3"));
     let mut output = Output::default();
-    assert!(matches!(client.step(&node, input, &mut output), Step::Asked(_)));
+    assert!(matches!(client.step(&node, input, &mut output), Step::Later(_, Work::Groups(_))));
     let len = client.session.answered(&mut node.shared(), (input, &mut output), Vec::new());
     assert_eq!((len, sent_to(&output).matches("-CLUSTERDOWN").count()), (30, 3));
     assert_eq!(node.shared().counters.commands, 8);

@@ -19,6 +19,7 @@ use crate::groups::GroupReplies;
 use crate::protocol::output::Output;
 use crate::session::{Session, Step};
 use crate::settings::Settings;
+use crate::state::context::Work;
 use crate::state::shared::Shared;
 
 /// An instant long ago: a command that used the system's time would behave differently.
@@ -252,7 +253,7 @@ impl Client {
         while begin < input.len() {
             match self.step(node, &input[begin..], &mut output) {
                 Step::Done { len, .. } | Step::Empty(len) => begin += len,
-                Step::Asked(ask) => {
+                Step::Later(_, Work::Groups(ask)) => {
                     let replies = node.carry_out(at, ask);
                     let requests = (&input[begin..], &mut output);
                     begin += self.session.answered(&mut node.shared(), requests, replies);

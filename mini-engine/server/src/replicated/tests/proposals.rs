@@ -112,7 +112,9 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
         &mut node,
         "set k 1 => +OK | multi => +OK | delprefix k => +QUEUED | set k 2 => +QUEUED | delprefix k => +QUEUED",
     );
-    let (Step::Asked(GroupRequests::Writes(mut writes)), _) = client.next(&node, "exec") else { panic!("a write") };
+    let (Step::Later(_, Work::Groups(GroupRequests::Writes(mut writes))), _) = client.next(&node, "exec") else {
+        panic!("a write")
+    };
     let (_, write) = writes.remove(0);
     let mut writes: Vec<Write> = many[1..].iter().map(|line| request(line).into()).collect();
     writes.extend([request("set l 1").into(), write, request("get k").into()]);
