@@ -71,9 +71,9 @@ impl KeyBuffer {
 
     /// Moves to entry `at` of a block.
     #[inline(always)]
-    pub(crate) fn move_to(&mut self, columns: &Columns, contents: &[u8], at: usize) {
+    pub(crate) fn move_to<'a>(&mut self, columns: &Columns, contents: impl FnOnce() -> &'a [u8], at: usize) {
         if !columns.is_whole() {
-            self.put_together(columns, contents, at);
+            self.put_together(columns, contents(), at);
         }
     }
 

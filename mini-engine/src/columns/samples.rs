@@ -13,7 +13,7 @@ use crate::codec::head;
 const SAMPLES: usize = 32;
 
 /// Samples of the keys of a block that has at most one bundle; none of any other block.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct KeySamples {
     /// The first eight bytes of the first key behind the prefix, and the shift of the difference from it that leaves 16 bits.
     first: u64,

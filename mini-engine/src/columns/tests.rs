@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::layout::{FOOTER_LEN, ONE_BUNDLE, PLAIN, SHORT_BUNDLES, WHOLE};
 use super::*;
-use crate::types::{Kind, MAX_SEQNO, SeqNo, entry_order};
+use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, entry_order};
 
 fn block(entries: &[(&[u8], SeqNo, Kind, &[u8])]) -> Vec<u8> {
     let mut builder = BlockBuilder::default();
@@ -53,7 +53,7 @@ fn a_search_and_a_walk_read_the_same_keys_in_every_form() {
     let columns = Columns::of(&contents).expect("sound");
     for (at, key) in [b"aa", b"ab"].into_iter().enumerate() {
         let mut buffer = KeyBuffer::default();
-        buffer.move_to(&columns, &contents, at);
+        buffer.move_to(&columns, || &contents, at);
         assert_eq!(buffer.key(&columns, &contents, at), key);
         assert_eq!(columns.find(&contents, key, 9), Place { at, is_key: true });
     }
@@ -124,6 +124,19 @@ fn the_shorter_form_of_keys_is_used() {
 }
 
 #[test]
+fn an_empty_key_before_bytes_like_a_prefix_is_no_short_one() {
+    // Catches a key that is made of its neighbour's bytes: those that follow an empty key look like the prefix of a keyspace.
+    let [stored, value] = [&[0xff, 0, 0xff, b'k'][..], &[7; 40]];
+    let contents = block(&[(b"", 1, Kind::Value, value), (stored, 1, Kind::Value, value)]);
+    let (columns, buffer) = (Columns::of(&contents).expect("own encoding"), KeyBuffer::default());
+    assert!(columns.is_whole());
+    let chunk = |at| buffer.chunk((&columns, &contents, at), &KeyPrefix::DEFAULT);
+    assert_eq!(chunk(0), None);
+    let skipped = KeyPrefix::DEFAULT.len_in(stored);
+    assert_eq!(chunk(1).map(|(chunk, len)| &chunk[..len]), Some(&stored[skipped..]));
+}
+
+#[test]
 fn offsets_grow_with_the_block() {
     // Catches offsets that overflow in a block with a long key or value.
     for (key_len, value_len, lens) in
@@ -136,7 +149,7 @@ fn offsets_grow_with_the_block() {
         assert!(is_sound(&contents) && columns.value(&contents, 1) == (0..value_len));
         assert_eq!((columns.seqno(&contents, 0), columns.seqno(&contents, 1)), (0, MAX_SEQNO));
         let mut buffer = KeyBuffer::default();
-        buffer.move_to(&columns, &contents, 1);
+        buffer.move_to(&columns, || &contents, 1);
         assert!(buffer.key(&columns, &contents, 1) == key);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The layers of a scan merge sources, hide versions and apply bounds. In most parts of a table there is nothing to do for them: the next entries are
 //! values of keys with one version, and no other source has a key between them. The source with the smallest key then lends the scan such a part of a
-//! block as a batch, and the scan only steps through the batch. At the end of that part, the layers process single entries again.
+//! block as a batch, and the scan only steps through the batch. At the end of that part, the layers are asked for the next one; single entries are
+//! processed only where there is none.
 //! Passing many entries from layer to layer at once is known as vectorised execution, from MonetDB/X100 (Boncz, Zukowski and Nes 2005).
 //!
 //! B1: all entries of a batch are shown unchanged. Their keys are within the requested bound, and no key of another source is; each entry is a value
@@ -34,6 +35,9 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
+    /// No entries.
+    pub(crate) const NONE: Self = Self { below: 0, bound: Bound::Unbounded };
+
     /// The same, for a source whose newest version is `newest`: if all of its versions are below the limit, their numbers need not be read.
     pub(crate) fn of_versions_to(self, newest: SeqNo) -> Self {
         Self { below: if newest < self.below { SeqNo::MAX } else { self.below }, ..self }
@@ -181,8 +185,11 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn short_entry(&self, prefix: &KeyPrefix) -> Option<(Slice, Slice)> {
         let SharedBlock::Cached(bytes) = &self.block else { return None };
-        let (chunk, len) = self.key.chunk((&self.columns, bytes, self.at), prefix)?;
         let range = self.columns.value(bytes, self.at);
+        if Slice::is_inline(range.len()) {
+            return None;
+        }
+        let (chunk, len) = self.key.chunk((&self.columns, bytes, self.at), prefix)?;
         let value = Slice::long_view(bytes, range.start as u32, range.end as u32)?;
         Some((Slice::of_chunk(chunk, len), value))
     }
@@ -202,9 +209,7 @@ impl Batch {
     #[inline(always)]
     fn go(&mut self, at: usize) -> bool {
         self.at = at;
-        if !self.columns.is_whole() {
-            self.key.move_to(&self.columns, self.block.contents(), at);
-        }
+        self.key.move_to(&self.columns, || self.block.contents(), at);
         true
     }
 }

@@ -142,27 +142,18 @@ impl<I: EntryIter> MergeIter<I> {
         let (top, is_tied) = (self.heap[0].child, self.is_tied(1) || self.is_tied(2));
         let next = match self.top_and_second() {
             Some((top, second)) => top.next_batch(batch, &wanted.below(second.key())),
-            None => self.children[top].next_batch(batch, wanted),
+            None => self.children[top].next_batch(batch, &Wanted::NONE),
         };
-        if next.is_err() {
-            self.heap.clear();
-            return next;
-        }
+        let mut next = next.inspect_err(|_| self.heap.clear())?;
         self.place_top();
-        self.repeats = false;
         let is_still_first = self.heap.first().is_some_and(|first| first.child == top);
-        Ok(match next? {
-            Next::Batch => Next::Batch,
-            Next::Entry { seqno, kind, repeats } if is_still_first => {
-                self.repeats = repeats;
-                Next::Entry { seqno, kind, repeats }
-            }
+        (self.repeats, next) = match next {
+            Next::Batch => (false, next),
+            Next::Entry { repeats, .. } if is_still_first => (repeats, next),
             // If another child is first now, it was second before.
-            Next::Entry { .. } | Next::End => {
-                self.repeats = is_tied && self.valid();
-                Next::entry_of(self)
-            }
-        })
+            Next::Entry { .. } | Next::End => (is_tied && self.valid(), Next::End),
+        };
+        Ok(if matches!(next, Next::End) { Next::entry_of(self) } else { next })
     }
 
     /// The first child and the one that comes after it.
@@ -296,12 +287,9 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
         if self.heap.is_empty() || self.direction != Direction::Backward {
             return false;
         }
-        let is_filled = match self.top_and_second() {
-            Some((top, second)) => top.fill_back(batch, &wanted.above(second.key())),
-            None => {
-                let top = self.heap[0].child;
-                self.children[top].fill_back(batch, wanted)
-            }
+        let is_filled = match self.heap[..] {
+            [top] => self.children[top.child].fill_back(batch, wanted),
+            _ => self.top_and_second().is_some_and(|(top, second)| top.fill_back(batch, &wanted.above(second.key()))),
         };
         if is_filled {
             self.repeats = false;

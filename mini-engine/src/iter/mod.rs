@@ -61,8 +61,8 @@ pub(crate) trait EntryIter: Send {
     fn prev(&mut self) -> Result<()>;
     /// Whether `next` moved here from an entry with the same key. The result is undefined after other moves.
     fn repeats(&self) -> bool;
-    /// Like `next`. If the entries that follow are `wanted`, fills `batch` with them, as far as they are in one block, and moves to the last of them
-    /// (B2); the first of them is never a version of the current key.
+    /// Like `next`. If the entries that follow are `wanted`, may fill `batch` with them, as far as they are in one block, and move to the last of them
+    /// (B2); the first of them is never a version of the current key. An invalid iterator is at its end.
     #[inline]
     fn next_batch(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> Result<Next> {
         self.next()?;

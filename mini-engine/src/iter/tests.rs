@@ -272,6 +272,7 @@ fn an_unpositioned_iterator_is_invalid_and_stays_so() {
     for step in [MergeIter::next, MergeIter::prev, MergeIter::seek_to_first, MergeIter::seek_to_last] {
         step(&mut merge).expect("nothing to fail");
         assert_eq!(current(&merge), None);
+        assert!(matches!(merge.next_batch(&mut Batch::default(), &Wanted::NONE), Ok(Next::End)));
     }
     let mut iter = VisibleIter::<SortedVec>::new(merge, 1, Bound::Unbounded, Bound::Unbounded);
     iter.next().expect("nothing to fail");

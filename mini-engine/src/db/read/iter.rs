@@ -78,9 +78,11 @@ impl End {
 
     /// The current entry. Makes at most one allocation, unless key and value are both long and from a memtable.
     fn entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
-        if let Some(entry) = self.cursor.short_entry() {
-            return entry;
-        }
+        self.cursor.short_entry().unwrap_or_else(|| self.other_entry(scratch))
+    }
+
+    /// The same for an entry that is not a short one of a batch.
+    fn other_entry(&self, scratch: &mut Vec<u8>) -> (Slice, Slice) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
         if Slice::is_inline(key.len()) || value.len() > COPIED_VALUE {
             return (Slice::from(key), self.cursor.value_slice());
@@ -193,7 +195,7 @@ impl Iterator for Iter {
             if let Some(batch) = front.cursor.next_in_batch() {
                 return match batch.short_entry(&prefix) {
                     Some(entry) => Some(Ok(entry)),
-                    None => Some(Ok(front.entry(scratch))),
+                    None => Some(Ok(front.other_entry(scratch))),
                 };
             }
         }
@@ -212,7 +214,7 @@ impl DoubleEndedIterator for Iter {
             if let Some(batch) = back.cursor.prev_in_batch() {
                 return match batch.short_entry(&prefix) {
                     Some(entry) => Some(Ok(entry)),
-                    None => Some(Ok(back.entry(scratch))),
+                    None => Some(Ok(back.other_entry(scratch))),
                 };
             }
         }

@@ -97,7 +97,7 @@ impl Cursor {
     fn go(&mut self, at: usize) {
         self.at = at.min(self.columns.len());
         if at < self.columns.len() {
-            self.key.move_to(&self.columns, self.block.contents(), at);
+            self.key.move_to(&self.columns, || self.block.contents(), at);
         }
     }
 

@@ -6,10 +6,12 @@
 use std::ops::ControlFlow;
 
 use crate::cache::CacheUse;
+use crate::epoch::pin;
 use crate::error::Result;
 use crate::table::block::Block;
 use crate::table::format::Handle;
 use crate::table::index::Partition;
+use crate::table::read::reader::TableEntry;
 use crate::table::read::{BytesAhead, Group, Root, Table, WINDOW};
 use crate::types::{Kind, SeqNo, Slice, entry_order};
 
@@ -83,18 +85,30 @@ impl Table {
         self.counters().get_blocks.add(wanted.len() as u64);
         let (mut blocks, mut useless) = (WantedBlocks::new(self, root, partition, &wanted), 0);
         let (mut rest, mut asked) = (&places[..], ControlFlow::Continue(()));
-        for (nth, &(_, handle)) in wanted.iter().enumerate() {
-            let Some(block) = blocks.block(nth)? else { break };
+        for (nth, &(index, handle)) in wanted.iter().enumerate() {
             let here = rest.iter().take_while(|(_, (_, place))| *place == handle).count();
             let (now, later) = rest.split_at(here);
             rest = later;
-            for &(at, _) in now {
-                let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { continue };
-                let place = self.look_up(handle, &block, key, seqno)?;
-                match place.and_then(|place| place.with_value(|value| block.slice(value))) {
-                    Some((kind, _, value)) => asked = found(at, kind, value),
-                    None => useless += 1,
+            let mut search = |get: &dyn Fn(&[u8]) -> Result<Option<TableEntry>>| {
+                for &(at, _) in now {
+                    let Some(&key) = keys.get(at).filter(|_| asked.is_continue()) else { break };
+                    match get(key)? {
+                        Some((kind, _, value)) => asked = found(at, kind, value),
+                        None => useless += 1,
+                    }
                 }
+                Ok(())
+            };
+            let pinned = pin();
+            if let Some(block) = self.cached(&pinned, root, partition, index) {
+                search(&|key| self.get_from(partition, (index, &*block), key, seqno))?;
+            } else {
+                drop(pinned);
+                let Some(block) = blocks.block(nth)? else { break };
+                search(&|key| {
+                    let place = self.look_up(handle, &block, key, seqno)?;
+                    Ok(place.and_then(|place| place.with_value(|value| block.slice(value))))
+                })?;
             }
             if asked.is_break() {
                 break;

@@ -192,7 +192,7 @@ impl Table {
         let partition = hit.get();
         let found = self.get_unless_filtered(partition, hash, || {
             let at = partition.index.find(key, seqno);
-            Some(self.get_from(partition, (at, self.tables.blocks.get(pin, partition, at)?), key, seqno))
+            Some(self.get_from(partition, (at, &*self.tables.blocks.get(pin, partition, at)?), key, seqno))
         })?;
         self.tables.blocks.count_partition(&hit);
         Some(found)
@@ -302,10 +302,10 @@ impl Table {
     /// The newest version of `key` in data block `at` of `partition`. If the version is not in this block, it is not in the next one either: otherwise
     /// the fence would be different.
     #[inline(always)]
-    fn get_from(
+    pub(crate) fn get_from(
         &self,
         partition: &Group,
-        (at, block): (usize, Loaded<'_, Cached<SampledBlock>>),
+        (at, block): (usize, &SampledBlock),
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<TableEntry>> {
@@ -329,6 +329,11 @@ impl Table {
         key: &[u8],
         seqno: SeqNo,
     ) -> Result<Option<TableEntry>> {
+        let pinned = pin();
+        if let Some(block) = self.cached(&pinned, root, partition, at) {
+            return self.get_from(partition, (at, &*block), key, seqno);
+        }
+        drop(pinned);
         let block = match self.block_in_memory(root, partition, (at, handle))? {
             Some(block) => block,
             None => {
@@ -386,6 +391,18 @@ impl Table {
         };
         block.block.prefetch();
         Ok(Some(Block::Own(block.block.clone())))
+    }
+
+    /// Data block `at` of `partition`, if the file is not mapped and the block is in the cache.
+    #[inline]
+    pub(crate) fn cached<'a>(
+        &self,
+        pin: &'a Pin,
+        root: &Root,
+        partition: &'a Group,
+        at: usize,
+    ) -> Option<Loaded<'a, Cached<SampledBlock>>> {
+        root.map.is_none().then(|| self.tables.blocks.get(pin, partition, at)).flatten()
     }
 
     /// Whether data block `at` of `partition` is in the cache.

@@ -158,6 +158,12 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
                 prop_assert!(batch.value().len() <= len && batch.value_slice().len() <= len);
             }
         }
+        let mut entered = cursor.clone();
+        if entered.enter(cursor.block.clone()).is_ok() && entered.first_batch(&mut batch, &wanted) {
+            while batch.next() {
+                prop_assert!(batch.key().len() <= 2 * len + 32 && batch.value().len() <= len);
+            }
+        }
         if cursor.clone().fill_back(&mut batch, &wanted, Some(b"a")) {
             while batch.prev() {
                 prop_assert!(batch.value().len() <= len && batch.value_slice().len() <= len);
