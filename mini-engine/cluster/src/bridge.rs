@@ -53,12 +53,12 @@ impl replicated::Cluster for Bridge {
         groups.leads(number).err().map(|refused| refused.text(slot))
     }
 
-    fn begin(&self, ask: GroupRequests, answer: ReplySender) {
+    fn begin(&self, requests: GroupRequests, answer: ReplySender) {
         // This cannot happen: a node never leaves its cluster.
         let Some(groups) = self.local.groups() else { return };
         let reads = Arc::clone(&self.reads);
         self.runtime.spawn(async move {
-            match ask {
+            match requests {
                 GroupRequests::Writes(writes) => answer.send(write(&groups, writes).await, None),
                 GroupRequests::Reads { requests, may_be_stale, cursors } => {
                     // The semaphore is never closed.

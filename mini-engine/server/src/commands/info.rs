@@ -46,7 +46,7 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
 
 /// The databases that exist, with the number of their keys. The numbers are estimates: the keys of database 0 include the unflushed keys of all
 /// databases; those of the other databases are counted in tables only.
-fn databases(Facts { shared, metrics }: &Facts<'_>, text: &mut String) {
+fn databases(Facts { shared, metrics, .. }: &Facts<'_>, text: &mut String) {
     let all = Database::all(&shared.keys.db, shared.settings.databases).unwrap_or_default();
     // A tombstone and the entries that it hides are not keys.
     let keys = |database: &Database| {
@@ -69,5 +69,25 @@ fn command_stats(shared: &Shared, text: &mut String) {
             "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},rejected_calls=0,failed_calls={failed}\r\n"
         )
         .ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::SECTIONS;
+    use crate::state::figures::FIGURES;
+
+    #[test]
+    fn every_figure_is_in_a_section_and_has_a_name_of_its_own() {
+        // Catches a figure that no INFO shows because of the name of its section, and a name that Prometheus would read twice.
+        let mut names = BTreeSet::new();
+        for figure in FIGURES {
+            assert!(figure.info.is_none_or(|(section, _)| SECTIONS.contains(&section)), "{:?}", figure.info);
+            let both =
+                [figure.info.map(|(_, name)| ("INFO", name)), figure.metric.map(|[_, name, _]| ("metrics", name))];
+            both.into_iter().flatten().for_each(|name| assert!(names.insert(name), "{name:?} twice"));
+        }
     }
 }

@@ -50,7 +50,7 @@ pub trait Cluster: Send {
     fn redirect(&self, slot: u16, access: Access) -> Option<String>;
 
     /// Starts the requests, and returns at once. For reads, only the first replies may be sent: the server then passes the remaining requests again.
-    fn begin(&self, ask: GroupRequests, answer: ReplySender);
+    fn begin(&self, requests: GroupRequests, answer: ReplySender);
 
     /// The reply to CLUSTER with these arguments.
     fn cluster(&self, request: &Request) -> Reply;

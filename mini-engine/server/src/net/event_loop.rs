@@ -405,7 +405,7 @@ impl EventLoop {
         });
     }
 
-    /// Calls `act` with each connection, and removes those that it has closed.
+    /// Calls `act` with each connection, and removes those that are closed.
     fn for_all(&mut self, mut act: impl FnMut(&mut Connection, &mut Shared, &mut Vec<Client>)) {
         for connection in self.connections.values_mut() {
             act(connection, &mut self.shared, &mut self.queue);

@@ -80,23 +80,23 @@ impl Grouped {
     /// Adds a request to those that are passed on together with it, if there are any.
     fn add(
         &self,
-        ask: Option<GroupRequests>,
+        passed: Option<GroupRequests>,
         command: &Command,
         slot: u16,
         request: Request,
         cursors: &ScanCursors,
     ) -> GroupRequests {
-        let mut ask = ask.unwrap_or_else(|| match command.writes() {
+        let mut passed = passed.unwrap_or_else(|| match command.writes() {
             true => GroupRequests::Writes(Vec::new()),
             false => {
                 GroupRequests::Reads { requests: Vec::new(), may_be_stale: self.may_be_stale, cursors: cursors.clone() }
             }
         });
-        match &mut ask {
+        match &mut passed {
             GroupRequests::Writes(writes) => writes.push((slot, request.into())),
             GroupRequests::Reads { requests, .. } => requests.push((slot, request)),
         }
-        ask
+        passed
     }
 
     fn begin(&mut self, context: &mut Context<'_>, command: &'static str, len: usize) {
@@ -311,8 +311,8 @@ impl Grouped {
 }
 
 /// Whether a request can be passed to the groups together with those before it.
-fn joins(ask: Option<&GroupRequests>, command: &Command) -> bool {
-    match ask {
+fn joins(passed: Option<&GroupRequests>, command: &Command) -> bool {
+    match passed {
         None => true,
         Some(GroupRequests::Writes(_)) => command.writes(),
         Some(GroupRequests::Reads { .. }) => !command.writes(),

@@ -838,6 +838,8 @@ fn a_pipelines_replies_are_those_of_its_requests_one_by_one() {
         assert_eq!(server.answers(PIPELINE).escape_ascii().to_string(), expected.escape_ascii().to_string(), "{most}");
         assert_eq!(server.shared.counters.commands, 16);
         assert_eq!(server.shared.syncs.is_unsynced, one_by_one.shared.syncs.is_unsynced);
+        let stored = "mget a b c n x\r\n";
+        assert_eq!(server.said(stored), one_by_one.said(stored));
     }
 }
 
@@ -877,9 +879,11 @@ fn a_pipeline_writes_each_key_once_as_its_last_request_left_it() {
     let before = server.shared.keys.db.metrics().writes;
     let found =
         server.said("incr a\r\nincr b\r\nincr a\r\nset c x\r\nget a\r\nset a 7\r\nincr b\r\ndecr a\r\nstrlen c\r\n");
+    let refused = server.said("incr a\r\nincrby a y\r\nget a\r\n");
+    assert_eq!(refused, ":7\r\n-ERR value is not an integer or out of range\r\n$1\r\n7\r\n");
     assert_eq!(found, ":1\r\n:6\r\n:2\r\n+OK\r\n$1\r\n2\r\n+OK\r\n:7\r\n:6\r\n:1\r\n");
-    assert_eq!(server.shared.keys.db.metrics().writes - before, 3);
-    server.talk("mget a b c => *3 $1 6 $1 7 $1 x | expiretime b => :9999999999 | ttl a => :-1");
+    assert_eq!(server.shared.keys.db.metrics().writes - before, 4);
+    server.talk("mget a b c => *3 $1 7 $1 7 $1 x | expiretime b => :9999999999 | ttl a => :-1");
 }
 
 #[test]

@@ -114,11 +114,10 @@ impl<'a> Context<'a> {
 
     /// Passes the writes in the keyspace to the engine, unless this would have to wait: then sets `after`.
     pub(crate) fn commit(&mut self, mut keyspace: Keyspace) -> Result<(), Error> {
-        let [hits, misses] = keyspace.lookups();
+        let lookups = keyspace.lookups();
         let batch = keyspace.take_batch()?;
-        self.shared.counters.hits += hits;
-        self.shared.counters.misses += misses;
         if batch.is_empty() {
+            self.count_lookups(lookups);
             return Ok(());
         }
         let removes_ranges = keyspace.ranges() > 0;
@@ -133,15 +132,21 @@ impl<'a> Context<'a> {
             self.after = After::Hold(Work::Room(batch));
             return Ok(());
         }
+        self.count_lookups(lookups);
         if removes_ranges {
             let is_written = |number, key: &[u8]| keyspace.has_written(number, key);
             self.shared.clients.watched().for_each(|watched| watched.after_removal(&self.shared.keys.db, is_written));
         }
-        // The requests of a pipeline count one by one, though their batch has one operation for each key.
+        // The requests of a pipeline count one by one, although the batch of one that reads has one operation for each key.
         let operations = batch.len().max(keyspace.writes());
         self.shared.counters.writes.note(operations, written.as_ref().err());
         self.shared.syncs.is_unsynced |= written.is_ok();
         written.map(drop)
+    }
+
+    fn count_lookups(&mut self, [hits, misses]: [u64; 2]) {
+        self.shared.counters.hits += hits;
+        self.shared.counters.misses += misses;
     }
 
     pub(crate) fn is_held(&self) -> bool {

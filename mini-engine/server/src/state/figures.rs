@@ -1,5 +1,7 @@
 //! The figures of the server and of its database: one table for INFO, under the names of Redis, which dashboards read, and for Prometheus.
 
+use std::cell::OnceCell;
+
 use mini_engine::Metrics;
 
 use super::counters::Counters;
@@ -10,19 +12,31 @@ use super::shared::Shared;
 /// The version of Redis whose commands this server has: clients decide by it which commands they may send.
 pub(crate) const REDIS_VERSION: &str = "7.0.0";
 
-/// The types of metrics for Prometheus. A counter never decreases while the process lives.
+/// The types of metrics for Prometheus. A counter decreases only when the process or CONFIG RESETSTAT begins it anew.
 pub(super) const COUNTER: &str = "counter";
 pub(super) const GAUGE: &str = "gauge";
 
-/// What the figures are computed from.
+/// What the figures are computed from. Figures of one reply agree with each other.
 pub(crate) struct Facts<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) metrics: Metrics,
+    resident_bytes: OnceCell<u64>,
+    cpu_seconds: OnceCell<[f64; 2]>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, metrics: shared.keys.db.metrics() }
+        let (resident_bytes, cpu_seconds) = (OnceCell::new(), OnceCell::new());
+        Self { shared, metrics: shared.keys.db.metrics(), resident_bytes, cpu_seconds }
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        *self.resident_bytes.get_or_init(resident_bytes)
+    }
+
+    /// See [`cpu_seconds`].
+    pub(super) fn cpu_seconds(&self) -> [f64; 2] {
+        *self.cpu_seconds.get_or_init(cpu_seconds)
     }
 
     fn counters(&self) -> &Counters {
@@ -48,9 +62,9 @@ type Value = fn(&Facts<'_>) -> String;
 
 pub(crate) struct Figure {
     /// The section of INFO and the name there, if the figure is in INFO.
-    info: Option<(&'static str, &'static str)>,
+    pub(crate) info: Option<(&'static str, &'static str)>,
     /// The type, the name and the description for Prometheus, if it reads the figure.
-    pub(super) metric: Option<[&'static str; 3]>,
+    pub(crate) metric: Option<[&'static str; 3]>,
     pub(super) value: Value,
 }
 
@@ -73,9 +87,9 @@ const fn metric(metric: [&'static str; 3], value: Value) -> Figure {
     Figure { info: None, metric: Some(metric), value }
 }
 
-/// All figures but those of single commands, databases, levels and reasons. In each section of INFO, those of Redis come first.
+/// All figures that have no labels.
 #[rustfmt::skip]
-pub(super) static FIGURES: &[Figure] = &[
+pub(crate) static FIGURES: &[Figure] = &[
     info("Server", "redis_version", |_| REDIS_VERSION.into()),
     info("Server", "redis_mode", |facts| facts.shared.mode().into()),
     info("Server", "mini_engine_version", |_| env!("CARGO_PKG_VERSION").into()),
@@ -95,12 +109,12 @@ pub(super) static FIGURES: &[Figure] = &[
 
     info("Memory", "used_memory", |facts| facts.used_memory().to_string()),
     info("Memory", "used_memory_human", |facts| human(facts.used_memory())),
-    both("Memory", "used_memory_rss", [GAUGE, "resident_bytes", "Memory of the process, mapped files included."], |_| resident_bytes().to_string()),
-    info("Memory", "used_memory_rss_human", |_| human(resident_bytes())),
+    both("Memory", "used_memory_rss", [GAUGE, "resident_bytes", "Memory of the process, mapped files included."], |facts| facts.resident_bytes().to_string()),
+    info("Memory", "used_memory_rss_human", |facts| human(facts.resident_bytes())),
     info("Memory", "total_system_memory", |_| memory_of_machine().to_string()),
     info("Memory", "maxmemory", |_| "0".into()),
     info("Memory", "maxmemory_policy", |_| "noeviction".into()),
-    info("Memory", "mem_fragmentation_ratio", |facts| format!("{:.2}", resident_bytes() as f64 / facts.used_memory().max(1) as f64)),
+    info("Memory", "mem_fragmentation_ratio", |facts| format!("{:.2}", facts.resident_bytes() as f64 / facts.used_memory().max(1) as f64)),
     both("Memory", "memtable_bytes", [GAUGE, "memtable_bytes", "Memory of memtables."], |facts| facts.metrics.memtable_bytes.to_string()),
     both("Memory", "cache_bytes", [GAUGE, "cache_bytes", "Memory of cached blocks."], |facts| facts.metrics.cache_bytes.to_string()),
     metric([GAUGE, "cache_evicted_bytes", "The part of it that waits for readers."], |facts| facts.metrics.cache_evicted_bytes.to_string()),
@@ -139,14 +153,14 @@ pub(super) static FIGURES: &[Figure] = &[
     info("Replication", "role", |_| "master".into()),
     info("Replication", "connected_slaves", |_| "0".into()),
 
-    info("CPU", "used_cpu_sys", |_| format!("{:.2}", cpu_seconds()[1])),
-    info("CPU", "used_cpu_user", |_| format!("{:.2}", cpu_seconds()[0])),
+    info("CPU", "used_cpu_sys", |facts| format!("{:.2}", facts.cpu_seconds()[1])),
+    info("CPU", "used_cpu_user", |facts| format!("{:.2}", facts.cpu_seconds()[0])),
 
     info("Cluster", "cluster_enabled", |facts| u8::from(facts.shared.cluster.is_some()).to_string()),
 
-    // Whether the last write was refused (under its Redis name), the number of refused operations, and the reason of the last refusal.
+    // Whether the last write was refused (under its Redis name), the number of refused writes, and the reason of the last refusal.
     info("Writes", "aof_last_write_status", |facts| status(!facts.counters().writes.are_refused)),
-    both("Writes", "writes_refused", [COUNTER, "writes_refused_total", "Operations that the engine refused."], |facts| facts.counters().writes.refused.to_string()),
+    both("Writes", "writes_refused", [COUNTER, "writes_refused_total", "Writes of requests that the engine refused."], |facts| facts.counters().writes.refused.to_string()),
     info("Writes", "last_write_refusal", |facts| facts.counters().writes.last_refusal.clone().unwrap_or_default()),
 
     both("Damage", "damage_met", [COUNTER, "damage_met_total", "Times that damage was met."], |facts| facts.counters().damage.met.to_string()),

@@ -2,8 +2,8 @@
 //!
 //! Writes are collected in one batch, which `Context::commit` passes to the engine: after a crash, either all of the batch is there or none. A single
 //! command never reads its own writes. For several commands of a transaction or a proposal, an overlay for each database holds their changes, and
-//! reads search the overlay first. Each command of a pipeline names one key, and the values of these keys are searched for together; the batch has the
-//! last write of each key.
+//! reads search the overlay first. Each command of a pipeline names one key; if some of them read, the values of these keys are searched for together,
+//! and the batch has the last write of each key.
 //!
 //! A command of a transaction or a proposal begins with a mark; if the command fails, its writes are undone. Their final batch is built from the
 //! overlays; until then the batch holds the writes since the last mark, to check them.
@@ -334,6 +334,8 @@ impl Keyspace {
     /// Takes the collected writes, as a batch for the engine.
     pub(crate) fn take_batch(&mut self) -> Result<WriteBatch> {
         let mut batch = std::mem::take(&mut self.batch);
+        // Otherwise the writes of a pipeline that was not ended would be acknowledged, and lost.
+        assert!(!batch.is_empty() || self.known.as_ref().is_none_or(|known| known.writes() == 0));
         if let Some(overlays) = &self.overlays {
             batch.clear();
             overlays.add_to(&mut batch)?;

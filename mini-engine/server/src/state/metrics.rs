@@ -6,7 +6,6 @@ use mini_engine::LevelMetrics;
 
 use super::command_stats::CommandStat;
 use super::figures::{COUNTER, FIGURES, Facts, GAUGE};
-use super::process::cpu_seconds;
 use super::refused::Cause;
 use super::shared::Shared;
 
@@ -18,7 +17,7 @@ pub(crate) fn text(shared: &Shared) -> String {
             family(&mut text, metric, [(String::new(), (figure.value)(&facts))]);
         }
     }
-    of_server(shared, &mut text);
+    of_server(&facts, &mut text);
     let of_levels = |value: fn(&LevelMetrics) -> u64| {
         let levels = facts.metrics.levels.iter().enumerate();
         levels.map(move |(level, metrics)| (format!("{{level=\"{level}\"}}"), value(metrics)))
@@ -29,8 +28,9 @@ pub(crate) fn text(shared: &Shared) -> String {
 }
 
 /// The metrics with labels that concern the server.
-fn of_server(shared: &Shared, text: &mut String) {
-    let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}")).into_iter().zip(cpu_seconds());
+fn of_server(facts: &Facts<'_>, text: &mut String) {
+    let shared = facts.shared;
+    let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}")).into_iter().zip(facts.cpu_seconds());
     family(text, [COUNTER, "cpu_seconds_total", "Time that the process has computed."], cpu);
     let counted = |(reason, cause)| (format!("{{reason=\"{reason}\"}}"), shared.counters.refused.count(cause));
     let refusals = Cause::REFUSALS.map(counted);

@@ -73,7 +73,7 @@ fn every_command_has_its_place() {
     for name in WRITES.split_whitespace() {
         let next = Client::new(&node).next(&node, &line(name)).0;
         assert!(
-            matches!(&next, Step::Later(_, Work::Groups(GroupRequests::Writes(writes))) if writes[0].0 == slot),
+            matches!(&next, Step::Later(0, Work::Groups(GroupRequests::Writes(writes))) if writes[0].0 == slot),
             "{name}: {next:?}"
         );
     }
@@ -82,7 +82,7 @@ fn every_command_has_its_place() {
         let expected = if ["DBSIZE", "KEYS", "SCAN"].contains(&name) { 0 } else { slot };
         let is_expected = |requests: &[(u16, Request)]| requests[0].0 == expected;
         assert!(
-            matches!(&next, Step::Later(_, Work::Groups(GroupRequests::Reads { requests, may_be_stale: false, .. })) if is_expected(requests)),
+            matches!(&next, Step::Later(0, Work::Groups(GroupRequests::Reads { requests, may_be_stale: false, .. })) if is_expected(requests)),
             "{name}: {next:?}"
         );
     }
@@ -103,8 +103,8 @@ fn requests_across_slots_and_groups_are_refused() {
     }
     for line in ["del {t}a {t}b", "delprefix {t}", "delrange {t}a {t}b", "watch {t}a {t}b", "prefix {t}"] {
         let slot = match client.next(&node, line).0 {
-            Step::Later(_, Work::Groups(GroupRequests::Writes(writes))) => writes[0].0,
-            Step::Later(_, Work::Groups(GroupRequests::Reads { requests, .. })) => requests[0].0,
+            Step::Later(0, Work::Groups(GroupRequests::Writes(writes))) => writes[0].0,
+            Step::Later(0, Work::Groups(GroupRequests::Reads { requests, .. })) => requests[0].0,
             step => panic!("{line}: {step:?}"),
         };
         assert_eq!(slot, slot_of(b"t"), "{line}");
@@ -121,7 +121,7 @@ fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
     let moved = format!("-MOVED {} 127.0.0.1:7002", slot_of(b"a"));
     let mut reply = |line: &str| {
         let (next, reply) = client.next_at(&node, line, follower);
-        (matches!(next, Step::Later(_, Work::Groups(GroupRequests::Reads { may_be_stale: true, .. }))), reply)
+        (matches!(next, Step::Later(0, Work::Groups(GroupRequests::Reads { may_be_stale: true, .. }))), reply)
     };
     let answered = |text: &str| (false, text.to_owned());
     for line in ["get a", "set a 1", "watch a"] {

@@ -181,7 +181,7 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
     for node in [&mut node, &mut other] {
         node.write(LONG_AGO, &["mset a x b x"]);
     }
-    let (Step::Later(_, Work::Groups(GroupRequests::Writes(mut writes))), _) =
+    let (Step::Later(0, Work::Groups(GroupRequests::Writes(mut writes))), _) =
         client.next(&node, &format!("evalsha {hash} 1 a x"))
     else {
         panic!("a write")
@@ -257,9 +257,9 @@ fn requests_come_in_any_pieces_and_malformed_ones_end_the_connection() {
             match client.step(&node, &input[at..end], &mut output) {
                 Step::Incomplete => break,
                 Step::Empty(len) => at += len,
-                Step::Later(_, Work::Groups(ask)) => {
-                    seen.push(format!("{ask:?}"));
-                    let replies = node.carry_out(LONG_AGO, ask);
+                Step::Later(0, Work::Groups(requests)) => {
+                    seen.push(format!("{requests:?}"));
+                    let replies = node.carry_out(LONG_AGO, requests);
                     at += client.session.answered(&mut node.shared(), (&input[at..end], &mut output), replies);
                 }
                 step => panic!("{step:?}"),
@@ -289,17 +289,17 @@ fn requests_that_are_not_answered_together_are_passed_on_again() {
         (b"GET {t}a\r\nGET {t}b\r\nGET {t}c\r\nSET {t}c 3\r\nGET {t}c\r\n", 0, Output::default());
     let mut asked = Vec::new();
     while at < input.len() {
-        let Step::Later(_, Work::Groups(ask)) = client.step(&node, &input[at..], &mut output) else {
+        let Step::Later(0, Work::Groups(requests)) = client.step(&node, &input[at..], &mut output) else {
             panic!("it is for a group")
         };
-        let mut replies = node.carry_out(LONG_AGO, ask);
+        let mut replies = node.carry_out(LONG_AGO, requests);
         asked.push(replies.len());
         replies.truncate(1);
         at += client.session.answered(&mut node.shared(), (&input[at..], &mut output), replies);
     }
     assert_eq!((asked, sent_to(&output).as_str()), (vec![3, 1, 1, 1, 1], "$1 1 $1 2 $-1 +OK $1 3"));
     let mut output = Output::default();
-    assert!(matches!(client.step(&node, input, &mut output), Step::Later(_, Work::Groups(_))));
+    assert!(matches!(client.step(&node, input, &mut output), Step::Later(0, Work::Groups(_))));
     let len = client.session.answered(&mut node.shared(), (input, &mut output), Vec::new());
     assert_eq!((len, sent_to(&output).matches("-CLUSTERDOWN").count()), (30, 3));
     assert_eq!(node.shared().counters.commands, 8);

@@ -165,8 +165,8 @@ impl Node {
     }
 
     /// Carries out the requests that a session has passed on.
-    fn carry_out(&mut self, at: u64, ask: GroupRequests) -> GroupReplies {
-        match ask {
+    fn carry_out(&mut self, at: u64, requests: GroupRequests) -> GroupReplies {
+        match requests {
             GroupRequests::Writes(writes) => self.replies(at, writes.into_iter().map(|(_, write)| write).collect()),
             GroupRequests::Reads { requests, cursors, .. } => {
                 let read = |(_, request): &(u16, Request)| self.read_request(&cursors, request);
@@ -253,8 +253,8 @@ impl Client {
         while begin < input.len() {
             match self.step(node, &input[begin..], &mut output) {
                 Step::Done { len, .. } | Step::Empty(len) => begin += len,
-                Step::Later(_, Work::Groups(ask)) => {
-                    let replies = node.carry_out(at, ask);
+                Step::Later(0, Work::Groups(requests)) => {
+                    let replies = node.carry_out(at, requests);
                     let requests = (&input[begin..], &mut output);
                     begin += self.session.answered(&mut node.shared(), requests, replies);
                 }

@@ -112,7 +112,7 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
         &mut node,
         "set k 1 => +OK | multi => +OK | delprefix k => +QUEUED | set k 2 => +QUEUED | delprefix k => +QUEUED",
     );
-    let (Step::Later(_, Work::Groups(GroupRequests::Writes(mut writes))), _) = client.next(&node, "exec") else {
+    let (Step::Later(0, Work::Groups(GroupRequests::Writes(mut writes))), _) = client.next(&node, "exec") else {
         panic!("a write")
     };
     let (_, write) = writes.remove(0);
