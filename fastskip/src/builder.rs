@@ -168,7 +168,7 @@ impl<T> fmt::Debug for Builder<T> {
 /// The default size of a shard's first chunk, 64 KiB. It suits tables of any size.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The settings behind a builder. 0 means no limit.
+/// The settings behind a builder. 0 means no limit, and as a number of shards that it was not set.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The layout of the arena, except for its head.

@@ -67,8 +67,9 @@ pub(crate) const SEQUENTIAL_WORDS: u32 = 32;
 pub(crate) const SEQUENTIAL_STEPS: u32 = 4;
 pub(crate) const SEQUENTIAL_AHEAD: i32 = 12;
 
-/// The limit on jumps in memory, after which a walk is no longer sequential. Each jump counts 2, and [`SEQUENTIAL_STEPS`] without a jump subtract 1.
-pub(crate) const SEQUENTIAL_MISSES: u32 = 6;
+/// The limit on jumps in memory, after which a walk is no longer sequential. Each jump counts [`SEQUENTIAL_AHEAD`], since nothing useful is prefetched
+/// for so many times [`SEQUENTIAL_STEPS`]; each of those without a jump subtracts 1. So a walk stays sequential over runs of some fifty nodes or more.
+pub(crate) const SEQUENTIAL_MISSES: u32 = 36;
 
 /// The number of words of the smallest chunk; a smaller one would not be useful. 256 bytes.
 pub(crate) const MIN_CHUNK: u64 = 32;

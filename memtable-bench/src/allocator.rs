@@ -1,4 +1,5 @@
-//! The allocator of all subjects: with the feature `peers` it is mimalloc, see `main.rs`.
+//! The allocator of all subjects that the program measures: with the feature `peers` it is mimalloc, see `main.rs`. Benches by criterion have the
+//! system's.
 
 /// The name of the allocator, unless it is the system's.
 pub(crate) const NAME: Option<&str> = if cfg!(feature = "peers") { Some("mimalloc") } else { None };

@@ -136,13 +136,20 @@ fn message(cause: &(dyn Any + Send)) -> String {
 fn answer_of(command: &mut Command, limit: Duration) -> Result<Vec<Sample>, String> {
     let failed = |error: std::io::Error| format!("cannot run it: {error}");
     let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().map_err(failed)?;
     let Some(status) = child.wait_timeout(limit).map_err(failed)? else {
         child.kill().and_then(|()| child.wait()).map_err(failed)?;
         return Err(format!("did not end within {} s", limit.as_secs()));
     };
     let output = child.wait_with_output().map_err(failed)?;
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| Err(status.to_string()))
+    // A subject's library may print lines of its own before.
+    let answer = output.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    match serde_json::from_slice(answer) {
+        Ok(Ok(samples)) if Vec::is_empty(&samples) => Err("it measured nothing".into()),
+        Ok(answer) => answer,
+        Err(_) if status.success() => Err("its answer cannot be read".into()),
+        Err(_) => Err(status.to_string()),
+    }
 }
 
 #[cfg(all(test, unix))]
@@ -153,8 +160,14 @@ mod tests {
     fn a_process_has_an_answer_or_a_reason_and_is_killed_when_it_never_ends() {
         // Catches a crashed round that looks like an empty one, and a run that hangs with its subject.
         for (script, limit, expected) in [
-            ("echo '{\"Ok\":[]}'", 3600, Ok(0)),
-            ("echo '{\"Err\":\"no room\"}'", 3600, Err("no room")),
+            ("echo '{\"Ok\":[]}'", 3600, Err("it measured nothing")),
+            (
+                "echo opened; echo '{\"Ok\":[{\"workload\":\"get\",\"operations\":1,\"ns\":2,\"facts\":{}}]}'",
+                3600,
+                Ok(1),
+            ),
+            ("echo opened; echo '{\"Err\":\"no room\"}'", 3600, Err("no room")),
+            ("echo 1", 3600, Err("its answer cannot be read")),
             ("kill -SEGV $$", 3600, Err("signal: 11 (SIGSEGV)")),
             ("exec sleep 36000", 0, Err("did not end within 0 s")),
         ] {

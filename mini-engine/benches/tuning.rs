@@ -229,10 +229,10 @@ fn tables(full: bool) {
     for (tables, edits) in sizes.iter().flat_map(|tables| [(tables, "0"), (tables, "4000")]) {
         let dir = tempdir_in(&parent).expect("a temporary directory");
         let (path, tables) = (dir.path().display().to_string(), tables.to_string());
-        in_child(&["load", &path, &tables, edits]);
+        in_child(&["child-load", &path, &tables, edits]);
         print!("{tables:>8} {edits:>8} ");
         std::io::Write::flush(&mut std::io::stdout()).expect("standard output");
-        in_child(&["open", &path, &tables]);
+        in_child(&["child-open", &path, &tables]);
     }
 }
 
@@ -240,8 +240,8 @@ fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let number = |at: usize| args[at].parse::<u64>().expect("a number");
     match args.first().map(String::as_str) {
-        Some("load") => return load(Path::new(&args[1]), number(2), number(3)),
-        Some("open") => return measure_open(Path::new(&args[1]), number(2)),
+        Some("child-load") => return load(Path::new(&args[1]), number(2), number(3)),
+        Some("child-open") => return measure_open(Path::new(&args[1]), number(2)),
         _ => {}
     }
     let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);

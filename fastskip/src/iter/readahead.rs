@@ -112,8 +112,9 @@ impl Readahead {
                 storage.prefetch::<0>(ahead.wrapping_add_signed(if words < 0 { -at } else { at }));
             });
         } else if self.misses < SEQUENTIAL_MISSES {
-            // One jump is no reason to search: every chunk of the arena ends with one. A node that was inserted later causes two.
-            self.misses += 2;
+            // One jump is no reason to search: every chunk of the arena ends with one. A node that was inserted later causes two. After each, the
+            // memory that was prefetched is not that of the next nodes.
+            self.misses += SEQUENTIAL_AHEAD.unsigned_abs();
         } else {
             let place = list.index.hint_behind(list.node(at).target());
             self.start::<S, false>(list, place, at);
@@ -153,8 +154,9 @@ impl Readahead {
         }
         self.chunk = self.fetch::<S, BACK>(list);
         if !BACK {
-            let words = words_between(self.mark, self.last.node());
-            self.close = if is_close(words, self.steps) { self.close + 1 } else { 0 };
+            let (from, to) = (self.mark, self.last.node());
+            let is_near = from.is_some() && to.is_some() && is_close(words_between(from, to), self.steps);
+            self.close = if is_near { self.close + 1 } else { 0 };
         }
     }
 

@@ -166,7 +166,7 @@ impl Work {
     }
 
     /// Moves amounts between the records. An amount is in a value's first eight bytes; after a lost update, the sum of all would differ.
-    fn transactions<S: Store>(&self, accounts: &Opened<S>, transfers: &Ops) -> Done<Sample> {
+    pub(super) fn transactions<S: Store>(&self, accounts: &Opened<S>, transfers: &Ops) -> Done<Sample> {
         let total = || {
             let (mut count, mut total) = (0, 0_i64);
             accounts.db.scan_all(|_, value| (count, total) = (count + 1, total.wrapping_add(amount(value))))?;

@@ -61,12 +61,17 @@ fn once<S: Store>(request: &Request) -> Done<Vec<Sample>> {
         true => table::run::<S>(&work, &wanted)?,
         false => engine::run::<S>(&work, &wanted)?,
     };
+    let is_missing = |of: &&Workload| !samples.iter().any(|sample| sample.workload == **of);
+    if let Some(missing) = wanted.iter().find(is_missing) {
+        return Err(format!("no sample of {missing:?}").into());
+    }
     // Every round of a table does the insert, but not every request includes it.
     samples.retain(|sample| wanted.contains(&sample.workload));
     Ok(samples)
 }
 
-/// A fill begins with an empty subject each time. Other workloads repeat on one full subject, and so must not change its contents.
+/// A fill begins with an empty subject each time. Other workloads repeat on one full subject, and so must not change its contents; transactions change
+/// values, whose sum is checked.
 fn repeatedly<S: Store + 'static>(request: &Request) -> Done<Measure> {
     let (workload, is_table) = (request.workloads[0], request.shape.store.is_table());
     let work = Work { request: request.clone(), input: Input::new(&request.shape, 0) };
@@ -98,7 +103,10 @@ fn repeatedly<S: Store + 'static>(request: &Request) -> Done<Measure> {
             if workload.is_scan() {
                 work.scan_often(&opened, &scans, &reads)?;
             }
-            Box::new(move || work.time(&opened, workload, &ops))
+            match workload {
+                Workload::Transactions => Box::new(move || work.transactions(&opened, &ops)),
+                _ => Box::new(move || work.time(&opened, workload, &ops)),
+            }
         }
     })
 }

@@ -38,6 +38,14 @@ impl Shards {
         self.of(key).write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The tree, if there is only one: it needs no merge, and must not pay for one.
+    fn only(&self) -> Option<RwLockReadGuard<'_, BytesTree>> {
+        match &self.trees[..] {
+            [only] => Some(only.0.read().unwrap_or_else(PoisonError::into_inner)),
+            _ => None,
+        }
+    }
+
     fn read_all(&self) -> Vec<RwLockReadGuard<'_, BytesTree>> {
         self.trees.iter().map(|shard| shard.0.read().unwrap_or_else(PoisonError::into_inner)).collect()
     }
@@ -45,15 +53,11 @@ impl Shards {
 
 /// Merges the runs: calls `each` with the first `most` entries of all runs, in the order of `before`.
 fn merge<'t, I: Iterator<Item = (&'t Bytes, &'t Bytes)>>(
-    mut runs: Vec<I>,
+    runs: Vec<I>,
     before: fn(&[u8], &[u8]) -> bool,
     most: usize,
     mut each: impl FnMut(&[u8], &[u8]),
 ) {
-    // A single tree needs no merge, and must not pay for one.
-    if let [only] = &mut runs[..] {
-        return only.take(most).for_each(|(key, value)| each(key, value));
-    }
     let merged = runs.into_iter().kmerge_by(|a, b| before(a.0, b.0));
     merged.take(most).for_each(|(key, value)| each(key, value));
 }
@@ -70,18 +74,32 @@ store! {
         shards.write(record.key).insert(key, value).is_none()
     };
     scan_all(shards, each) => {
-        merge(shards.read_all().iter().map(|tree| tree.iter()).collect(), |a, b| a < b, usize::MAX, each)
+        match shards.only() {
+            Some(tree) => tree.iter().for_each(|(key, value)| each(key, value)),
+            None => merge(shards.read_all().iter().map(|tree| tree.iter()).collect(), |a, b| a < b, usize::MAX, each),
+        }
     };
     get(shards, key, read) => {
         shards.of(key).read().unwrap_or_else(PoisonError::into_inner).get(key).map(|value| read(value))
     };
     scan(shards, from, most, each) => {
-        let trees = shards.read_all();
-        let runs = trees.iter().map(|tree| tree.range::<[u8], _>((Included(from), Unbounded))).collect();
-        merge(runs, |a, b| a < b, most, each);
+        let bounds = (Included(from), Unbounded);
+        match shards.only() {
+            Some(tree) => tree.range::<[u8], _>(bounds).take(most).for_each(|(key, value)| each(key, value)),
+            None => {
+                let trees = shards.read_all();
+                merge(trees.iter().map(|tree| tree.range::<[u8], _>(bounds)).collect(), |a, b| a < b, most, each)
+            }
+        }
     };
     scan_back(shards, each) => {
-        merge(shards.read_all().iter().map(|tree| tree.iter().rev()).collect(), |a, b| a > b, usize::MAX, each)
+        match shards.only() {
+            Some(tree) => tree.iter().rev().for_each(|(key, value)| each(key, value)),
+            None => {
+                let trees = shards.read_all();
+                merge(trees.iter().map(|tree| tree.iter().rev()).collect(), |a, b| a > b, usize::MAX, each)
+            }
+        }
     };
     delete(shards, key, _seqno) => shards.write(key).remove(key).is_some();
 }
