@@ -97,7 +97,7 @@ pub(crate) const BACKWARD_WALK: usize = 4;
 pub(crate) const READAHEAD_MISSES: u32 = 2;
 
 /// No walk is sequential: a walk that reads no hints reaches no more than the list.
-pub(crate) const SEQUENTIAL_CHUNKS: u32 = u32::MAX;
+pub(crate) const SEQUENTIAL_CHUNKS: u32 = 1 << 20;
 pub(crate) const SEQUENTIAL_WORDS: u32 = 0;
 pub(crate) const SEQUENTIAL_STEPS: u32 = 1;
 pub(crate) const SEQUENTIAL_AHEAD: i32 = 1;
