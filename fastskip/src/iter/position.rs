@@ -188,7 +188,7 @@ mod tests {
         let (sequential, starts) =
             walk((0..5000).map(|key| 100 * key).chain((0..50).map(|key| 10_000 * key + 7)).collect());
         assert!(sequential > 4500 && starts == 1, "few later ones: {sequential}, {starts}");
-        let short_runs = (0..4000).map(|key| 1 << 40 | mix(key / 16) >> 30 << 4 | key % 16);
+        let short_runs = (0..4000).map(|key| 1 << 40 | mix(key / 16) >> 30 << 4 | (key % 16));
         let (sequential, starts) = walk((0..300).chain(short_runs).collect());
         assert!(sequential < 600 && starts > 1, "runs of 16: {sequential}, {starts}");
         let unordered = (0..2000).map(|key| 1 << 32 | mix(key) >> 32);
