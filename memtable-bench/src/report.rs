@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// `text` as it stands in HTML.
+/// Escapes `text` for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -17,7 +17,7 @@ use crate::spec::{Shape, Subject, Workload, subjects};
 use crate::subjects;
 use crate::subjects::store::{Done, Store};
 
-/// Measures once; what is measured was prepared before.
+/// Measures a workload once. The table or database was prepared before.
 pub(crate) type Measure = Box<dyn FnMut() -> Done<Sample>>;
 type Functions = (fn(&Request) -> Done<Vec<Sample>>, fn(&Request) -> Done<Measure>);
 

@@ -117,7 +117,7 @@ fn wrong_subjects_are_found_out() {
 
 #[test]
 fn what_criterion_measures_can_be_measured_again() {
-    // Catches a preset of criterion with a workload that changes what was prepared for it, and a wrong number of operations.
+    // Catches a workload in a preset of criterion that cannot be repeated, because it changes its table or database; and a wrong number of operations.
     for preset in ["own-tables", "own-engine"] {
         let cells = Matrix::preset(preset).and_then(|matrices| cells(&matrices, 300)).expect("cells");
         for (cell, &workload) in cells.iter().flat_map(|cell| cell.workloads.iter().map(move |of| (cell, of))) {
