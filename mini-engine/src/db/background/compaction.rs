@@ -17,9 +17,6 @@ use crate::lock::wait;
 use crate::manifest::{FileKind, KeyspaceSet, Version};
 use crate::table::OpenRun;
 
-/// The number of times that the end of a compaction yields to pinned readers.
-const MOST_YIELDS: u32 = 1000;
-
 type LockedState<'a> = MutexGuard<'a, State>;
 
 /// A compaction that is recorded as in progress.
@@ -104,7 +101,7 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
     job.inputs.clear();
     job.pointer = compacted?;
     // The next compaction may need the space of the inputs. Readers that are pinned, of any database, unpin soon.
-    core.view.free_all_retired(MOST_YIELDS);
+    core.view.free_all_retired();
     core.remove_obsolete();
     Ok(())
 }

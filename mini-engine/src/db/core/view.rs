@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::scan_count::ScanCount;
 use crate::compaction::{Input, Plan};
@@ -131,8 +132,12 @@ impl View {
     }
 }
 
-/// The number of times that the end of a database yields to readers of other databases.
-const MOST_YIELDS: u32 = 100_000;
+/// How often the end of a compaction or database looks whether pinned readers, of any database, are done.
+const MOST_LOOKS: u32 = 1000;
+/// The number of looks with only a yield between them; most readers unpin within a microsecond.
+const YIELDS: u32 = 100;
+/// The time between later looks: a reader may have been interrupted, on a busy machine for many milliseconds.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The current view, and those that readers may still use.
 pub(crate) struct CurrentView {
@@ -188,20 +193,23 @@ impl CurrentView {
         retired.count
     }
 
-    /// The same until none is in use, with at most so many yields to pinned readers. Returns whether none is.
-    pub(crate) fn free_all_retired(&self, most_yields: u32) -> bool {
-        let is_free = |_| {
-            thread::yield_now();
+    /// The same until none is in use, for a second or so at most. Returns whether none is.
+    pub(crate) fn free_all_retired(&self) -> bool {
+        (0..MOST_LOOKS).any(|look| {
+            match look {
+                0 => {}
+                1..=YIELDS => thread::yield_now(),
+                _ => thread::sleep(BETWEEN_LOOKS),
+            }
             self.free_retired() == 0
-        };
-        self.free_retired() == 0 || (0..most_yields).any(is_free)
+        })
     }
 }
 
 impl Drop for CurrentView {
     fn drop(&mut self) {
         // No reader of this core is left, but pins of others can delay its views for a moment: for ever in a fork of a process with pinned threads.
-        if !self.free_all_retired(MOST_YIELDS) {
+        if !self.free_all_retired() {
             tracing::warn!(
                 "a thread is pinned for long: a view of a closed database is not freed, and its obsolete files are left to the next open"
             );
