@@ -92,13 +92,6 @@ pub(crate) struct Place {
     pub(crate) is_key: bool,
 }
 
-/// The side of a range of entries on which a search begins; one comparison shows whether all entries are on the other side of its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Start,
-    End,
-}
-
 impl Columns {
     /// The columns of a block with these contents (C1). O(1).
     #[inline]
@@ -314,37 +307,19 @@ impl Columns {
         }
     }
 
-    /// The end of the leading entries of `within` for whose comparison with `key` `holds` is true. Cheap if it is near `side`.
-    pub(crate) fn partition(
-        &self,
-        contents: &[u8],
-        within: Range<usize>,
-        key: &[u8],
-        side: Side,
-        holds: impl Fn(Ordering) -> bool,
-    ) -> usize {
-        let is_back = side == Side::End;
-        let holds_at = |at: usize| holds(self.compare(contents, at, key));
-        let Range { start: mut low, end: mut high } = within;
-        if low >= high || is_back && !holds_at(low) {
-            return low;
-        }
-        if !is_back && holds_at(high - 1) {
-            return high;
-        }
-        // By steps that double, then by halves.
-        let mut step = 1;
-        while low < high {
-            let next = match step < high - low {
-                true if is_back => high - step,
-                true => low + step - 1,
-                false => low + (high - low) / 2,
-            };
-            let is_held = holds_at(next);
-            step = if is_held == is_back { usize::MAX } else { step.saturating_mul(2) };
-            if is_held { low = next + 1 } else { high = next }
-        }
-        low
+    /// The first entry of `within` whose key is not below `key`, or the end. O(log entries), and cheap if it is near the entry `near`.
+    #[inline(never)]
+    pub(crate) fn start_of(&self, contents: &[u8], within: Range<usize>, key: &[u8], near: usize) -> usize {
+        self.find_in(contents, within, (key, MAX_SEQNO), near).at
+    }
+
+    /// The first entry of `within` whose key is above `key`, or the end. Costs the same.
+    #[inline(never)]
+    pub(crate) fn end_of(&self, contents: &[u8], within: Range<usize>, key: &[u8], near: usize) -> usize {
+        let end = within.end;
+        // The last version that a key can have may be there.
+        let place = self.find_in(contents, within, (key, 0), near);
+        end.min(place.at + usize::from(place.is_key))
     }
 
     /// The first entry at or after `(key, seqno)`. O(log entries).
@@ -356,8 +331,15 @@ impl Columns {
     /// Like `find`, for a place that may be near this entry: the search begins there, and reads the fewer keys the nearer it is.
     #[inline]
     pub(crate) fn find_near(&self, contents: &[u8], key: &[u8], seqno: SeqNo, near: usize) -> Place {
+        self.find_in(contents, 0..self.len(), (key, seqno), near)
+    }
+
+    /// The same among the entries of `within`, whose end is the place if it is not there.
+    #[inline(always)]
+    fn find_in(&self, contents: &[u8], within: Range<usize>, (key, seqno): (&[u8], SeqNo), near: usize) -> Place {
         let bundle = if self.bundle(self.len() - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };
-        let Range { start, end } = self.entries_of(bundle);
+        let entries = self.entries_of(bundle);
+        let [start, end] = [entries.start, entries.end].map(|at| at.max(within.start).min(within.end));
         let prefix = contents.get(self.prefix(contents, bundle)).unwrap_or_default();
         let Some(rest) = strip_prefix(key, prefix) else {
             return self.at_end_of_bundle(

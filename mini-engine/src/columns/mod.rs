@@ -26,7 +26,7 @@ mod samples;
 
 pub(crate) use builder::BlockBuilder;
 pub(crate) use key::KeyBuffer;
-pub(crate) use layout::{Columns, Decoded, Place, Side};
+pub(crate) use layout::{Columns, Decoded, Place};
 pub(crate) use samples::KeySamples;
 
 #[cfg(test)]

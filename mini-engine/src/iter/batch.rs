@@ -11,11 +11,10 @@
 //! B2: a source that has filled a batch is at the last entry of the batch in forward direction, and before the first one in backward direction. So it
 //! continues after the batch as if it had stepped through the entries.
 
-use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use crate::columns::{Columns, KeyBuffer, Side};
+use crate::columns::{Columns, KeyBuffer};
 use crate::types::{KeyPrefix, SeqNo, Slice};
 
 /// The direction of a scan.
@@ -66,13 +65,10 @@ impl<'a> Wanted<'a> {
         if self.below == 0 {
             return start..start;
         }
-        let until = |key, holds: fn(Ordering) -> bool| {
-            columns.partition(contents, start..columns.len(), key, Side::Start, holds)
-        };
         let end = match self.bound {
             Bound::Unbounded => columns.len(),
-            Bound::Included(key) => until(key, Ordering::is_le),
-            Bound::Excluded(key) => until(key, Ordering::is_lt),
+            Bound::Included(key) => columns.end_of(contents, start..columns.len(), key, start),
+            Bound::Excluded(key) => columns.start_of(contents, start..columns.len(), key, start),
         };
         columns.shown_from_start(contents, start..end, self.below)
     }
@@ -80,11 +76,10 @@ impl<'a> Wanted<'a> {
     /// The wanted entries up to entry `last` of a block, for a backward scan. The first entry of the block is excluded, since newer versions of its key
     /// may precede it.
     pub(crate) fn before(&self, columns: &Columns, contents: &[u8], last: usize) -> Range<usize> {
-        let from = |key, holds: fn(Ordering) -> bool| columns.partition(contents, 1..last + 1, key, Side::End, holds);
         let start = match self.bound {
             Bound::Unbounded => 1,
-            Bound::Included(key) => from(key, Ordering::is_lt),
-            Bound::Excluded(key) => from(key, Ordering::is_le),
+            Bound::Included(key) => columns.start_of(contents, 1..last + 1, key, last),
+            Bound::Excluded(key) => columns.end_of(contents, 1..last + 1, key, last),
         };
         columns.shown_to_end(contents, start.min(last + 1)..last + 1, self.below)
     }

@@ -18,7 +18,8 @@ use crate::types::{Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
 /// The position of a valid child in the order.
 #[derive(Clone, Copy)]
 struct HeapItem {
-    /// The first bytes of the child's key; not updated in a heap of one child.
+    /// The first bytes of the child's key. Not updated in a heap of one child, and not by a batch in forward direction: its keys precede those of all
+    /// other children, so the older bytes lead to the same order.
     head: u64,
     child: usize,
 }
@@ -144,16 +145,23 @@ impl<I: EntryIter> MergeIter<I> {
             Some((top, second)) => top.next_batch(batch, &wanted.below(second.key())),
             None => self.children[top].next_batch(batch, &Wanted::NONE),
         };
-        let mut next = next.inspect_err(|_| self.heap.clear())?;
+        let next = next.inspect_err(|_| self.heap.clear())?;
+        if matches!(next, Next::Batch) {
+            self.repeats = false;
+            return Ok(next);
+        }
         self.place_top();
-        let is_still_first = self.heap.first().is_some_and(|first| first.child == top);
-        (self.repeats, next) = match next {
-            Next::Batch => (false, next),
-            Next::Entry { repeats, .. } if is_still_first => (repeats, next),
+        Ok(match next {
+            Next::Entry { repeats, .. } if self.heap[0].child == top => {
+                self.repeats = repeats;
+                next
+            }
             // If another child is first now, it was second before.
-            Next::Entry { .. } | Next::End => (is_tied && self.valid(), Next::End),
-        };
-        Ok(if matches!(next, Next::End) { Next::entry_of(self) } else { next })
+            _ => {
+                self.repeats = is_tied && self.valid();
+                if !self.repeats && self.fill(batch, wanted) { Next::Batch } else { Next::entry_of(self) }
+            }
+        })
     }
 
     /// The first child and the one that comes after it.
@@ -283,11 +291,21 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
         }
     }
 
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        if self.heap.is_empty() || self.direction != Direction::Backward {
-            return false;
-        }
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let is_filled = match self.heap[..] {
+            _ if self.direction != Direction::Forward => false,
+            [] => false,
+            [top] => self.children[top.child].fill(batch, wanted),
+            _ => self.top_and_second().is_some_and(|(top, second)| top.fill(batch, &wanted.below(second.key()))),
+        };
+        self.repeats &= !is_filled;
+        is_filled
+    }
+
+    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let is_filled = match self.heap[..] {
+            _ if self.direction != Direction::Backward => false,
+            [] => false,
             [top] => self.children[top.child].fill_back(batch, wanted),
             _ => self.top_and_second().is_some_and(|(top, second)| top.fill_back(batch, &wanted.above(second.key()))),
         };

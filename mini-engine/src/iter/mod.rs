@@ -68,6 +68,12 @@ pub(crate) trait EntryIter: Send {
         self.next()?;
         Ok(Next::entry_of(self))
     }
+    /// Fills `batch` with the current entry and those after it that are `wanted`, as far as they are in one block, and moves to the last of them. The
+    /// current entry must be the newest version of its key that is to be shown. Returns false, and does not move, if there are no wanted entries.
+    #[inline]
+    fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
+        false
+    }
     /// Fills `batch` with the current entry and those before it that are `wanted`, as far as they are in one block, and moves to the entry
     /// before them. Returns false, and does not move, if there are no wanted entries.
     #[inline]
@@ -123,6 +129,10 @@ macro_rules! impl_entry_iter {
                 wanted: &$crate::iter::Wanted<'_>,
             ) -> $crate::error::Result<$crate::iter::Next> {
                 match self { $(Self::$variant(inner) => inner.next_batch(batch, wanted)),+ }
+            }
+
+            fn fill(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
+                match self { $(Self::$variant(inner) => inner.fill(batch, wanted)),+ }
             }
 
             fn fill_back(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {

@@ -96,6 +96,12 @@ impl EntryIter for SortedVec {
         self.next()?;
         Ok(Next::entry_of(self))
     }
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let Some(at) = self.at else { return false };
+        let (contents, columns) = self.block();
+        let entries = wanted.after(&columns, &contents, at);
+        self.lend(batch, entries.clone(), at) && self.go(Some(entries.end - 1)).is_ok()
+    }
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let Some(at) = self.at else { return false };
         let (contents, columns) = self.block();
@@ -333,6 +339,9 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     }
     fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
         self.moved()?.next_batch(batch, wanted)
+    }
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.moved().is_ok_and(|inner| inner.fill(batch, wanted))
     }
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         self.moved().is_ok_and(|inner| inner.fill_back(batch, wanted))

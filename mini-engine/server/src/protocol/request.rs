@@ -170,7 +170,10 @@ impl Parser {
                 // A negative count is an empty request, as in Redis.
                 let count = usize::try_from(count).unwrap_or(0);
                 if count > limits.parts {
-                    return Err(Malformed(format!("multibulk length {count} is more than {}", limits.parts)));
+                    return Err(Malformed(format!(
+                        "invalid multibulk length: a request has at most {} parts",
+                        limits.parts
+                    )));
                 }
                 *self.announced.insert(count)
             }

@@ -1,10 +1,9 @@
 //! [`Cursor`]: moves over the entries of a data block, whose layout [`columns`](crate::columns) describes.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::codec::Malformed;
-use crate::columns::{Columns, Decoded, KeyBuffer, Place, Side};
+use crate::columns::{Columns, Decoded, KeyBuffer, Place};
 use crate::iter::{Batch, Wanted};
 use crate::table::block::frame::Block;
 use crate::table::block::lookup::read_ahead;
@@ -166,6 +165,12 @@ impl Cursor {
         }
     }
 
+    /// Fills `batch` from this block, like [`EntryIter::fill`](crate::iter::EntryIter::fill).
+    #[inline]
+    pub(crate) fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.valid() && self.fill_from(self.at, batch, wanted)
+    }
+
     /// Fills `batch` with the wanted entries from `start` on, and moves to the last of them; returns false, and does not move, if there are none.
     fn fill_from(&mut self, start: usize, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let entries = wanted.after(&self.columns, self.block.contents(), start);
@@ -195,7 +200,7 @@ impl Cursor {
         }
         let mut entries = wanted.before(&self.columns, contents, last);
         if let Some(from) = from {
-            let below = self.columns.partition(contents, 0..last + 1, from, Side::End, Ordering::is_lt);
+            let below = self.columns.start_of(contents, 0..last + 1, from, last);
             entries.start = entries.start.max(below + 1);
         }
         self.lend(batch, entries.clone(), last) && {

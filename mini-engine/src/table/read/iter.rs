@@ -207,6 +207,11 @@ impl EntryIter for TableIter {
         Ok(if is_filled { Next::Batch } else { Next::entry_of(self) })
     }
 
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
+        self.cursor.as_mut().is_some_and(|cursor| cursor.fill(batch, &wanted))
+    }
+
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
         let Self { cursor, from, .. } = self;

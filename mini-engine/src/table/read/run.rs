@@ -218,6 +218,10 @@ impl EntryIter for RunIter {
         }
     }
 
+    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.table.as_mut().is_some_and(|table| table.fill(batch, wanted))
+    }
+
     fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         self.table.as_mut().is_some_and(|table| table.fill_back(batch, wanted))
     }
