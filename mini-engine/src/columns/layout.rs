@@ -307,7 +307,7 @@ impl Columns {
         }
     }
 
-    /// The first entry of `within` whose key is not below `key`, or the end. O(log entries), and cheap if it is near the entry `near`.
+    /// The first entry of `within` whose key is not below `key`, or the end. O(log entries); the search in a bundle begins at the entry `near`.
     #[inline(never)]
     pub(crate) fn start_of(&self, contents: &[u8], within: Range<usize>, key: &[u8], near: usize) -> usize {
         self.find_in(contents, within, (key, MAX_SEQNO), near).at
@@ -334,7 +334,7 @@ impl Columns {
         self.find_in(contents, 0..self.len(), (key, seqno), near)
     }
 
-    /// The same among the entries of `within`, whose end is the place if it is not there.
+    /// The same among the entries of `within`, whose end is the place if it is not there. `is_key` may then concern the entry at that end.
     #[inline(always)]
     fn find_in(&self, contents: &[u8], within: Range<usize>, (key, seqno): (&[u8], SeqNo), near: usize) -> Place {
         let bundle = if self.bundle(self.len() - 1) == 0 { 0 } else { self.find_bundle(contents, key, seqno) };

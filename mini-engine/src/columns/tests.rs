@@ -174,7 +174,10 @@ fn samples_lead_to_the_place_of_nearly_every_key() {
 proptest! {
     #[test]
     fn the_length_is_known_before_an_entry_is_added(
-        entries in prop::collection::btree_map(("[ab]{0,3}", 0u64..1 << 40), (0u8..3, 0usize..70), 1..60), long in any::<bool>(),
+        entries in prop::collection::btree_map(
+            ("[ab]{0,3}", prop_oneof![Just(0), 0u64..1 << 40]), (0u8..3, 0usize..70), 1..60,
+        ),
+        long in any::<bool>(), within in [any::<prop::sample::Index>(), any::<prop::sample::Index>()],
     ) {
         // Catches a block that outgrows its limit, because a key that shares nothing lengthens all others.
         let mut sorted: Vec<_> = entries.iter().map(|((key, seqno), (kind, len))| {
@@ -198,6 +201,18 @@ proptest! {
             prop_assert_eq!(columns.find(&contents, key, *seqno), Place { at, is_key: true });
             for near in [0, at, at + 1, sorted.len() / 2, sorted.len(), usize::MAX] {
                 prop_assert_eq!(columns.find_near(&contents, key, *seqno, near), Place { at, is_key: true });
+            }
+            // Any part of the block, an absent key behind this one, and version 0 of a key at the end of a bundle.
+            let [a, b] = within.map(|within| within.index(sorted.len() + 1));
+            let part = a.min(b)..a.max(b);
+            for key in [key, &[&key[..], b"\0"].concat()] {
+                let count = |is_before: fn(&Vec<u8>, &Vec<u8>) -> bool| {
+                    part.start + sorted[part.clone()].iter().filter(|entry| is_before(&entry.0, key)).count()
+                };
+                for near in [part.start, part.end.saturating_sub(1), usize::MAX] {
+                    prop_assert_eq!(columns.start_of(&contents, part.clone(), key, near), count(|at, key| at < key));
+                    prop_assert_eq!(columns.end_of(&contents, part.clone(), key, near), count(|at, key| at <= key));
+                }
             }
             prop_assert_eq!((columns.seqno(&contents, at), columns.kind(&contents, at)), (*seqno, *kind));
             prop_assert_eq!(&contents[columns.value(&contents, at)], &value[..]);

@@ -31,11 +31,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) below: SeqNo,
     /// Only keys within this bound: an upper one in forward direction, a lower one in backward direction.
     pub(crate) bound: Bound<&'a [u8]>,
+    /// Whether the bound is rather near than behind the block: then it is searched for from the start of the batch, otherwise from the end of the block.
+    pub(crate) is_near: bool,
 }
 
 impl<'a> Wanted<'a> {
     /// No entries.
-    pub(crate) const NONE: Self = Self { below: 0, bound: Bound::Unbounded };
+    pub(crate) const NONE: Self = Self { below: 0, bound: Bound::Unbounded, is_near: false };
 
     /// The same, for a source whose newest version is `newest`: if all of its versions are below the limit, their numbers need not be read.
     pub(crate) fn of_versions_to(self, newest: SeqNo) -> Self {
@@ -48,7 +50,7 @@ impl<'a> Wanted<'a> {
             Bound::Unbounded => true,
             Bound::Included(bound) | Bound::Excluded(bound) => key <= bound,
         };
-        Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, ..self }
+        self.nearer(is_nearer, key)
     }
 
     /// The same, for a backward scan, with keys above this one.
@@ -57,7 +59,11 @@ impl<'a> Wanted<'a> {
             Bound::Unbounded => true,
             Bound::Included(bound) | Bound::Excluded(bound) => key >= bound,
         };
-        Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, ..self }
+        self.nearer(is_nearer, key)
+    }
+
+    fn nearer(self, is_nearer: bool, key: &'a [u8]) -> Self {
+        Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, is_near: true, ..self }
     }
 
     /// The wanted entries from entry `start` of a block on, for a forward scan.
@@ -65,10 +71,12 @@ impl<'a> Wanted<'a> {
         if self.below == 0 {
             return start..start;
         }
+        let within = start..columns.len();
+        let near = if self.is_near { start } else { columns.len() - 1 };
         let end = match self.bound {
             Bound::Unbounded => columns.len(),
-            Bound::Included(key) => columns.end_of(contents, start..columns.len(), key, start),
-            Bound::Excluded(key) => columns.start_of(contents, start..columns.len(), key, start),
+            Bound::Included(key) => columns.end_of(contents, within, key, near),
+            Bound::Excluded(key) => columns.start_of(contents, within, key, near),
         };
         columns.shown_from_start(contents, start..end, self.below)
     }
@@ -76,12 +84,14 @@ impl<'a> Wanted<'a> {
     /// The wanted entries up to entry `last` of a block, for a backward scan. The first entry of the block is excluded, since newer versions of its key
     /// may precede it.
     pub(crate) fn before(&self, columns: &Columns, contents: &[u8], last: usize) -> Range<usize> {
+        let within = 1..last + 1;
+        let near = if self.is_near { last } else { within.start };
         let start = match self.bound {
-            Bound::Unbounded => 1,
-            Bound::Included(key) => columns.start_of(contents, 1..last + 1, key, last),
-            Bound::Excluded(key) => columns.end_of(contents, 1..last + 1, key, last),
+            Bound::Unbounded => within.start,
+            Bound::Included(key) => columns.start_of(contents, within.clone(), key, near),
+            Bound::Excluded(key) => columns.end_of(contents, within.clone(), key, near),
         };
-        columns.shown_to_end(contents, start.min(last + 1)..last + 1, self.below)
+        columns.shown_to_end(contents, start..within.end, self.below)
     }
 }
 

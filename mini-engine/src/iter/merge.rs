@@ -138,7 +138,8 @@ impl<I: EntryIter> MergeIter<I> {
         Ok(())
     }
 
-    /// Lets the first of several children fill `batch` with keys that precede those of all others, or move to its next entry.
+    /// Lets the first of several children fill `batch` with keys that precede those of all others, or move to its next entry. If another child is first
+    /// then, lets that one fill the batch from its current entry on.
     fn next_batch_among(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
         let (top, is_tied) = (self.heap[0].child, self.is_tied(1) || self.is_tied(2));
         let next = match self.top_and_second() {
@@ -298,7 +299,9 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
             [top] => self.children[top.child].fill(batch, wanted),
             _ => self.top_and_second().is_some_and(|(top, second)| top.fill(batch, &wanted.below(second.key()))),
         };
-        self.repeats &= !is_filled;
+        if is_filled {
+            self.repeats = false;
+        }
         is_filled
     }
 

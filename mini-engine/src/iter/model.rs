@@ -242,7 +242,7 @@ fn assert_batch(subject: &mut dyn EntryIter, model: &mut SortedVec, choice: usiz
     let middle = model.entries.get(model.entries.len() / 2).map(|entry| entry.key.clone()).unwrap_or_default();
     let bounds = [Bound::Unbounded, Bound::Excluded(&middle[..]), Bound::Included(&middle[..])];
     let (below, bound) = ([MAX_SEQNO, 25][choice / 9 % 2], bounds[choice / 3 % 3]);
-    let (wanted, mut batch) = (Wanted { below, bound }, Batch::default());
+    let (wanted, mut batch) = (Wanted { below, bound, is_near: false }, Batch::default());
     if !subject.valid() {
         return;
     }

@@ -257,7 +257,8 @@ impl<I: EntryIter> VisibleIter<I> {
     /// Shows the next entry in forward direction; the inner iterator must be at the shown one.
     fn next_of_inner(&mut self) -> Result<()> {
         self.state = State::Invalid;
-        let wanted = Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper) };
+        let wanted =
+            Wanted { below: self.shown_below, bound: self.upper.as_ref().map(|upper| &**upper), is_near: false };
         match self.inner.next_batch(&mut self.batch, &wanted)? {
             Next::Batch => self.state = State::Batch(Direction::Forward),
             Next::Entry { seqno, kind: Kind::Value, repeats: false }
@@ -298,7 +299,8 @@ impl<I: EntryIter> VisibleIter<I> {
 
     /// Shows the next entry in backward direction; the inner iterator must be before the shown one.
     fn prev_of_inner(&mut self) -> Result<()> {
-        let wanted = Wanted { below: self.shown_below, bound: self.lower.as_ref().map(|lower| &**lower) };
+        let wanted =
+            Wanted { below: self.shown_below, bound: self.lower.as_ref().map(|lower| &**lower), is_near: false };
         if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Backward);
             return Ok(());

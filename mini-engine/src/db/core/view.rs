@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -143,6 +144,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 pub(crate) struct CurrentView {
     slot: Slot<View>,
     retired: Arc<Mutex<RetiredViews>>,
+    /// Whether the last wait for pinned readers was in vain: those of the parent of a fork never unpin.
+    is_stuck: AtomicBool,
 }
 
 #[derive(Default)]
@@ -155,7 +158,7 @@ struct RetiredViews {
 
 impl CurrentView {
     pub(crate) fn new(view: Arc<View>) -> Self {
-        Self { slot: Slot::new(Some(view)), retired: Arc::default() }
+        Self { slot: Slot::new(Some(view)), retired: Arc::default(), is_stuck: AtomicBool::new(false) }
     }
 
     #[inline]
@@ -193,16 +196,20 @@ impl CurrentView {
         retired.count
     }
 
-    /// The same until none is in use, for a second or so at most. Returns whether none is.
+    /// The same until none is in use, for a second or so at most; for a millisecond if the last wait was in vain. Returns whether none is.
     pub(crate) fn free_all_retired(&self) -> bool {
-        (0..MOST_LOOKS).any(|look| {
+        // Relaxed: only the duration of a wait depends on it.
+        let looks = if self.is_stuck.load(Ordering::Relaxed) { YIELDS } else { MOST_LOOKS };
+        let is_free = (0..looks).any(|look| {
             match look {
                 0 => {}
                 1..=YIELDS => thread::yield_now(),
                 _ => thread::sleep(BETWEEN_LOOKS),
             }
             self.free_retired() == 0
-        })
+        });
+        self.is_stuck.store(!is_free, Ordering::Relaxed);
+        is_free
     }
 }
 

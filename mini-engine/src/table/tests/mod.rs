@@ -23,6 +23,7 @@ use crate::disk::{Fault, FaultFs, Repeat};
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, StdFs};
 use crate::iter::EntryIter;
+use crate::iter::MergeIter;
 use crate::iter::model::{Entry, SortedVec, assert_same, current, entries, moves};
 use crate::metrics::Counters;
 use crate::options::{Compression, Options, TableReads};

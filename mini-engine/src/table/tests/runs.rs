@@ -74,6 +74,22 @@ proptest! {
     }
 
     #[test]
+    fn merged_runs_read_as_one_table(
+        all in entries(80), of in prop::collection::vec(0usize..3, 80), per_table in 1usize..20, moves in moves(),
+    ) {
+        // Catches a batch of one run that begins with an older version of a key, or goes on behind a key of another run.
+        let (mut model, dirs) = (SortedVec::new(all), [dir(), dir(), dir()]);
+        let runs = (0..3).filter_map(|n| {
+            let entries = model.entries().iter().zip(&of).filter(|(_, of)| **of == n);
+            let entries: Vec<_> = entries.map(|(entry, _)| entry.clone()).collect();
+            let tables: Vec<_> = by_table(&entries, per_table).into_iter().map(|entries| (entries, None)).collect();
+            (!tables.is_empty()).then(|| run_of(dirs[n].path(), &tables).iter())
+        });
+        let mut merge = MergeIter::new(runs.collect());
+        assert_same(&mut merge, &mut model, &moves);
+    }
+
+    #[test]
     fn a_narrowed_table_shows_what_lies_from_its_bound_on(
         all in entries(80),
         per_table in 1usize..20,

@@ -10,6 +10,7 @@ use crate::columns::KeySamples;
 use crate::iter::EntryIter;
 use crate::iter::model::{Entry, Move, SortedVec, entries, keys, moves};
 use crate::table::block::lookup::{Found, lookup};
+use crate::types::{is_above, is_below};
 
 fn apply(cursor: &mut Cursor, step: &Move) {
     match step {
@@ -74,9 +75,12 @@ proptest! {
     #[test]
     fn a_batch_has_the_entries_of_single_steps_whatever_the_length_of_keys(
         keys in prop::collection::btree_map((0usize..200, prop::collection::vec(0u8..3, 0..40)), (0u8..9, 0usize..40), 1..80),
-        at in any::<prop::sample::Index>(), below in prop_oneof![Just(7u64), Just(8), Just(SeqNo::MAX)], is_forward in any::<bool>(),
+        at in any::<prop::sample::Index>(), below in prop_oneof![Just(7u64), Just(8), Just(SeqNo::MAX)], way in 0u8..3,
+        bound in prop::option::of((any::<prop::sample::Index>(), 0u8..3)),
     ) {
-        // Catches keys, which are copied in chunks of 16 bytes, that are cut off or get bytes of their neighbours, and values of other entries.
+        // Catches keys, which are copied in chunks of 16 bytes, that are cut off or get bytes of their neighbours, values of other entries, and a
+        // batch that does not begin or end where it should.
+        let (is_forward, from_here) = (way > 0, way > 1);
         let entry = |((prefix, tail), (kind, value_len)): ((usize, Vec<u8>), (u8, usize))| Entry {
             key: [vec![1; prefix], tail].concat(),
             seqno: if kind == 1 { 7 } else { 6 },
@@ -85,13 +89,23 @@ proptest! {
         };
         let unique: BTreeMap<_, _> = keys.into_iter().map(entry).map(|entry| (entry.key.clone(), entry)).collect();
         let model = SortedVec::new(unique.into_values().collect());
-        let is_shown = |entry: &Entry| entry.kind == Kind::Value && entry.seqno < below;
+        let bound = bound.map(|(at, kind)| (&model.entries()[at.index(model.entries().len())].key, kind));
+        let behind = bound.map(|(key, _)| [key, &b"\0"[..]].concat());
+        let bound = match (bound, &behind) {
+            (Some((key, 0)), _) => Bound::Included(&key[..]),
+            (Some((key, 1)), _) => Bound::Excluded(&key[..]),
+            (Some(_), Some(absent)) => Bound::Included(&absent[..]),
+            _ => Bound::Unbounded,
+        };
+        let is_within = |key: &[u8]| if is_forward { is_below(key, bound) } else { is_above(key, bound) };
+        let is_shown = |entry: &Entry| entry.kind == Kind::Value && entry.seqno < below && is_within(&entry.key);
         let mut single = Cursor::checked(Block::from_contents(&model.block().0)).expect("own encoding");
         let at = at.index(model.entries().len());
         single.seek(&model.entries()[at].key, 7);
         let (mut batch, mut filled, mut steps) = (Batch::default(), single.clone(), 0);
-        let wanted = Wanted { below, bound: Bound::Unbounded };
+        let wanted = Wanted { below, bound, is_near: at % 2 == 0 };
         let mut is_left = match is_forward {
+            true if from_here => filled.fill(&mut batch, &wanted),
             true if filled.is_last() => false,
             true => filled.next_batch(&mut batch, &wanted) || {
                 single.next();
@@ -100,7 +114,7 @@ proptest! {
             false => filled.fill_back(&mut batch, &wanted, None),
         };
         while is_left {
-            if is_forward {
+            if is_forward && !(from_here && steps == 0) {
                 single.next();
             }
             prop_assert_eq!((batch.key(), batch.value(), Kind::Value), (single.key(), single.value(), single.kind()));
@@ -113,7 +127,7 @@ proptest! {
         let place = |cursor: &Cursor| (cursor.key().to_vec(), cursor.value().to_vec(), cursor.seqno(), cursor.kind(), cursor.offset());
         prop_assert_eq!(place(&filled), place(&single));
         let expected = match is_forward {
-            true => model.entries()[at + 1..].iter().take_while(|entry| is_shown(entry)).count(),
+            true => model.entries()[at + usize::from(!from_here)..].iter().take_while(|entry| is_shown(entry)).count(),
             false => model.entries()[1..=at.max(1).min(model.entries().len() - 1)].iter().take(at).rev().take_while(|entry| is_shown(entry)).count(),
         };
         prop_assert_eq!(steps, expected);
@@ -152,7 +166,13 @@ fn walk(mut cursor: Cursor, len: usize, moves: &[Move]) -> Result<(), TestCaseEr
         apply(&mut cursor, step);
         prop_assert!(cursor.key().len() <= 2 * len + 32);
         prop_assert!(cursor.value().len() <= len && cursor.value_slice().len() <= len);
-        let (mut batch, wanted) = (Batch::default(), Wanted { below: 30, bound: Bound::Excluded(&[1, 1]) });
+        let (mut batch, wanted) =
+            (Batch::default(), Wanted { below: 30, bound: Bound::Excluded(&[1, 1]), is_near: true });
+        if cursor.clone().fill(&mut batch, &wanted) {
+            while batch.next() {
+                prop_assert!(batch.value().len() <= len && batch.value_slice().len() <= len);
+            }
+        }
         if cursor.valid() && !cursor.is_last() && cursor.clone().next_batch(&mut batch, &wanted) {
             while batch.next() {
                 prop_assert!(batch.value().len() <= len && batch.value_slice().len() <= len);
