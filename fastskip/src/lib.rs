@@ -83,6 +83,7 @@ pub use iter::owned::{OwnedBytes, OwnedItem};
 pub use iter::range::TableRange;
 pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
+pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;
 pub use memtable::{
     FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,

@@ -191,12 +191,12 @@ impl<S: Schema> List<S> {
         cost
     }
 
-    /// Whether the configured part of a limit is used up, now or at any earlier time.
+    /// Whether the configured part of a limit is used up, now or at any earlier time, or that of the budget now.
     pub(crate) fn is_under_backpressure(&self) -> bool {
-        if self.pressed.load(Ordering::Relaxed) {
+        let part = self.config.backpressure_at;
+        if self.pressed.load(Ordering::Relaxed) || self.nodes().arena.uses_budget_part(part) {
             return true;
         }
-        let part = self.config.backpressure_at;
         let pressed = self.nodes().arena.is_passed()
             || self.nodes().arena.uses_part(part)
             || self.quota.is_used(part, || self.entries() as u64);

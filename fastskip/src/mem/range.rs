@@ -9,8 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError};
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
+use super::budget::Sum;
 use super::poison::unpoison;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::AtomicU64;
 
 /// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
 pub(super) const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
@@ -39,12 +40,12 @@ const ASK: u64 = 16 << 20;
 /// The maximum number of bytes that must be left to the process, for its threads and allocations; less is required while tables have less. 256 MiB.
 const LEFT: u64 = 256 << 20;
 
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static HUGE: AtomicU64 = AtomicU64::new(0);
+static BYTES: Sum = Sum { now: AtomicU64::new(0), most: MOST };
+static HUGE: Sum = Sum { now: AtomicU64::new(0), most: MOST_HUGE };
 
 /// The number of bytes that a table without a limit requests: fewer if the tables of the process have many already.
 pub(crate) fn unlimited_bytes() -> usize {
-    let left = MOST.saturating_sub(BYTES.load(Ordering::Relaxed));
+    let left = MOST.saturating_sub(BYTES.total());
     let mut bytes = UNLIMITED_BYTES;
     while bytes as u64 > left / PART && bytes > HEAP_BYTES {
         bytes /= LESS;
@@ -55,25 +56,22 @@ pub(crate) fn unlimited_bytes() -> usize {
 /// A part of a sum, which is subtracted when this value is dropped.
 #[derive(Debug)]
 struct Share {
-    total: &'static AtomicU64,
+    total: &'static Sum,
     share: u64,
     /// The sum after this share was added.
     sum: u64,
 }
 
 impl Share {
-    /// Adds `share`, unless the sum would exceed `most`.
-    fn take(total: &'static AtomicU64, share: u64, most: u64) -> Option<Self> {
-        // Relaxed: a sum, which publishes nothing.
-        let add = |sum: u64| sum.checked_add(share).filter(|sum| *sum <= most);
-        let before = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Self { total, share, sum: before + share })
+    /// Adds `share`, unless the sum would exceed its maximum.
+    fn take(total: &'static Sum, share: u64) -> Option<Self> {
+        Some(Self { total, share, sum: total.add(share)? })
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.total.fetch_sub(self.share, Ordering::Relaxed);
+        self.total.subtract(self.share);
     }
 }
 
@@ -129,7 +127,7 @@ impl Range {
 
     /// A range of `len` bytes that leaves addresses to the process. Tests this if `is_scarce`, and otherwise once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
-        let addresses = Share::take(&BYTES, len as u64, MOST).ok_or(io::ErrorKind::OutOfMemory)?;
+        let addresses = Share::take(&BYTES, len as u64).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
         if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
@@ -160,7 +158,7 @@ impl Range {
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         // A process with many such ranges does not use huge pages for further ones.
         let may_advise = cfg!(target_os = "linux") && huge_pages && map.len() > 2 * HUGE_PAGE;
-        let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
+        let advised = may_advise.then(|| Share::take(&HUGE, 1)).flatten();
         #[cfg(target_os = "linux")]
         if advised.is_some() {
             // The first huge page is left out, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and the

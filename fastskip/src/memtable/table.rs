@@ -197,7 +197,8 @@ impl Memtable {
         self.list.is_drained()
     }
 
-    /// Whether the fraction [`Builder::backpressure_at`] of a limit (default 90 %) is used up. Once true, it remains true.
+    /// Whether the fraction [`Builder::backpressure_at`] of a limit (default 90 %) is used up. Once true, it remains true. Also
+    /// whether that fraction of the table's [budget](Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.made().is_some_and(List::is_under_backpressure)

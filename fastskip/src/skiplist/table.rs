@@ -286,7 +286,8 @@ impl ConcurrentSkipList {
     }
 
     /// Whether the fraction [`Builder::backpressure_at`](crate::Builder::backpressure_at) of a limit, by default 90 %, is used
-    /// up. Once true, it remains true until the list is reset.
+    /// up. Once true, it remains true until the list is reset. Also whether that fraction of the list's
+    /// [budget](crate::Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
         self.list.made().is_some_and(List::is_under_backpressure)

@@ -1,6 +1,7 @@
 //! Tests of the public API. One test program, so that it is linked once.
 
 mod batches;
+mod budget;
 mod cheap;
 mod concurrent;
 mod debug;

@@ -35,8 +35,15 @@ fn store(memtable: &Memtable, number: usize) -> &'static str {
 }
 
 /// The layout of an arena without a list on it.
-const ONE_SHARD: Layout =
-    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+const ONE_SHARD: Layout = Layout {
+    shards: 1,
+    chunk_bytes: 0,
+    max_memory_bytes: 0,
+    size_hint: 0,
+    huge_pages: false,
+    head_words: 1,
+    budget: None,
+};
 
 /// An arena whose every piece is written to, so that the storage sees an overlap.
 pub(super) struct Pieces(Arena<()>);

@@ -7,8 +7,15 @@ const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
 const SOURCE: BlockSource = BlockSource { shard: 0, is_due: false };
 
-const LAYOUT: Layout =
-    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+const LAYOUT: Layout = Layout {
+    shards: 1,
+    chunk_bytes: 0,
+    max_memory_bytes: 0,
+    size_hint: 0,
+    huge_pages: false,
+    head_words: 1,
+    budget: None,
+};
 
 fn arena_of(layout: Layout) -> Arena<()> {
     Arena::new(layout, None).unwrap()
