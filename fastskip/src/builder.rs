@@ -96,7 +96,7 @@ impl<T: Table> Builder<T> {
     /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
     /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
     /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
-    /// without one. If the range is smaller than the limit, the table is full when the range is used up; see
+    /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If the range is smaller than the limit, the table is full when the range is used up; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;

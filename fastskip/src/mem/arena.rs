@@ -56,6 +56,9 @@ const SCARCE_WORDS: u64 = 3;
 const _: () =
     assert!(SCARCE_WORDS <= ENTRY_WORDS && INDEX_WORDS <= 2 * ENTRY_WORDS, "as `is_scarce` and `left` expect");
 
+/// The maximum number of bytes of a range: 32 GiB, or just less than 2 GiB on 32-bit targets.
+const MOST_BYTES: usize = if usize::BITS > 32 { MAX_WORDS as usize * WORD } else { (2 << 30) - (64 << 10) };
+
 /// The only part of the list's state for each shard that the arena needs.
 pub(crate) trait Pending {
     /// The number of entries that were announced and are not linked yet.
@@ -109,11 +112,10 @@ impl Layout {
     /// The limit, plus half of it for pieces that were given back and are not used yet, plus up to a mebibyte for the one entry that may exceed the
     /// limit. On Windows the limit itself.
     fn range_bytes(&self, unlimited: usize) -> usize {
-        let most = MAX_WORDS as usize * WORD;
         match self.max_memory_bytes {
-            0 => unlimited.max(self.chunk_bytes.min(most)),
-            bytes if cfg!(windows) => bytes.min(most),
-            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(most),
+            0 => unlimited.max(self.chunk_bytes.min(MOST_BYTES)),
+            bytes if cfg!(windows) => bytes.min(MOST_BYTES),
+            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(MOST_BYTES),
         }
     }
 

@@ -8,7 +8,6 @@
 //! A thread that waits for room sets a bit of the sum, by a read-modify-write that also returns the sum. A thread that subtracts later sees the bit,
 //! takes the lock and wakes it; so no wake-up is lost (loom `waiting_for_room`).
 
-#[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 
 use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, PoisonError};
@@ -115,7 +114,6 @@ impl MemoryBudget {
 
     /// Waits until `bytes` are left, or `timeout` is over; returns whether they are left. The room is not reserved: another thread may take it first.
     /// A thread that holds a table or a reservation may wait only for memory that others return.
-    #[cfg(feature = "std")]
     #[must_use]
     pub fn wait_for_room(&self, bytes: usize, timeout: Duration) -> bool {
         let Shared { sum, awake, returned } = &*self.0;

@@ -13,22 +13,35 @@ use super::budget::Sum;
 use super::poison::unpoison;
 use crate::sync::AtomicU64;
 
-/// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
-pub(super) const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
+/// Whether arenas are fixed: the allocator provides all of an arena at once, since addresses are few. A cfg compiles this for 64 bits too, for tests.
+const IS_FIXED: bool = cfg!(any(not(target_pointer_width = "64"), fastskip_fixed_arena));
+
+/// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB; all ranges if arenas are fixed, and under Miri, which
+/// cannot reserve addresses.
+pub(super) const HEAP_BYTES: usize = match (IS_FIXED, cfg!(miri)) {
+    (true, _) => isize::MAX as usize,
+    (false, true) => 4 << 20,
+    (false, false) => 256 << 10,
+};
 
 /// The factor by which a request shrinks when the system refuses it: a table should not take the last memory that the system would grant.
 pub(super) const LESS: usize = 16;
 
 /// The size of the range of a table without a limit. The table may grow into all of it. Windows charges a mapping when it is created, not when
-/// touched.
-pub(crate) const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
+/// touched. The size of a fixed arena is that of a large memtable.
+pub(crate) const UNLIMITED_BYTES: usize = match (IS_FIXED, cfg!(windows)) {
+    (true, _) => 64 << 20,
+    (false, true) => 1 << 30,
+    (false, false) => 16 << 30,
+};
 
-/// The maximum number of bytes of all tables together: 64 TiB, half of the 47 bits that common systems give to a process.
-const MOST: u64 = 64 << 40;
+/// The maximum number of bytes of all tables together: 64 TiB, half of the 47 bits that common systems give to a process; 2 GiB of fixed arenas.
+const MOST: u64 = if IS_FIXED { 2 << 30 } else { 64 << 40 };
 
 /// A table without a limit takes at most one part in this many of the bytes that are left. So 2048 tables get the whole range; 30,000 tables get each
-/// of the next three sizes, which decrease by a factor of sixteen; and more than 120,000 tables get a range at all.
-const PART: u64 = 2048;
+/// of the next three sizes, which decrease by a factor of sixteen; and more than 120,000 tables get a range at all. Of fixed arenas, 16 get 64 MiB, and
+/// about 250 get 4 MiB.
+const PART: u64 = if IS_FIXED { 16 } else { 2048 };
 
 /// The maximum number of ranges that may ask for huge pages. Each of them is two mappings of the system, of which Linux allows a process 65,530;
 /// adjacent ranges without huge pages are joined into one mapping.
@@ -47,7 +60,7 @@ static HUGE: Sum = Sum { now: AtomicU64::new(0), most: MOST_HUGE };
 pub(crate) fn unlimited_bytes() -> usize {
     let left = MOST.saturating_sub(BYTES.total());
     let mut bytes = UNLIMITED_BYTES;
-    while bytes as u64 > left / PART && bytes > HEAP_BYTES {
+    while bytes as u64 > left / PART && bytes > SHARED_BYTES {
         bytes /= LESS;
     }
     bytes
@@ -130,7 +143,7 @@ impl Range {
         let addresses = Share::take(&BYTES, len as u64).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
-        if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
+        if !cfg!(miri) && !IS_FIXED && (is_scarce || (sum - share) / ASK != sum / ASK) {
             // The test maps the size of this range or, if that is larger, the size of all tables up to `LEFT`.
             Self::map_anonymous(share.max(sum.min(LEFT)) as usize)?;
         }
@@ -296,8 +309,8 @@ impl TablePool {
 
     /// Keeps `range`, of which `used` bytes were used; if the pool is full, it replaces the oldest range.
     pub(super) fn put(&self, range: Range, used: usize) {
-        // Windows charges reserved memory.
-        let cost = if cfg!(windows) { range.len() } else { used };
+        // Windows charges reserved memory, and an allocator may have committed all of it.
+        let cost = if cfg!(windows) || IS_FIXED { range.len() } else { used };
         let mut new = Some(Kept { range, used });
         let replaced = self.try_with(|kept| {
             if self.0.most == 0 || cost > self.0.most_bytes {

@@ -253,6 +253,7 @@ mod tests {
     use super::*;
 
     /// Catches a refusal of the system that is returned although a smaller range would be granted, and a refusal that is ignored.
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn refused_ranges_are_divided_down_to_the_least() {
         // More addresses than any present system gives to a process.

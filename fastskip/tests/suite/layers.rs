@@ -21,7 +21,7 @@ const LAYERS: [&str; 9] = [
 const FOLDERS: [(&str, &str); 8] = [
     ("mem", "poison lanes budget range storage quota chunk spares arena"),
     ("node", "id write read store walk link"),
-    ("index", "steps block tree descent ties prefix search hint split replace neighbours test_scramble"),
+    ("index", "steps block tree descent ties prefix search estimate hint split replace neighbours test_scramble"),
     ("index/block", "header shared locked"),
     ("list", "gate counts run state stats group writer lazy"),
     ("iter", "readahead position source walk cursor owned range"),

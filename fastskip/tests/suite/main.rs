@@ -2,10 +2,13 @@
 
 mod batches;
 mod budget;
+// About reserved addresses, which fixed arenas do not have.
+#[cfg(all(target_pointer_width = "64", not(fastskip_fixed_arena)))]
 mod cheap;
 mod concurrent;
 mod debug;
 mod duplicates;
+mod estimates;
 mod freezing;
 mod full;
 mod layers;

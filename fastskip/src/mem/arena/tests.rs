@@ -112,7 +112,7 @@ fn could_hold_is_what_an_empty_table_holds() {
 fn the_range_holds_what_the_limit_allows() {
     let range =
         |max_memory_bytes, chunk_bytes| Layout { chunk_bytes, max_memory_bytes, ..LAYOUT }.range_bytes(UNLIMITED_BYTES);
-    let most = MAX_WORDS as usize * WORD;
+    let most = MOST_BYTES;
     assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
     assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
     let more = if cfg!(windows) { 0 } else { (1 << 29) + (1 << 20) };
