@@ -1,5 +1,8 @@
 //! Tests of the public API. One test program, so that it is linked once.
 
+/// Whether arenas are fixed: all tables have at most 2 GiB.
+const FEW_ADDRESSES: bool = cfg!(any(not(target_pointer_width = "64"), fastskip_fixed_arena));
+
 mod batches;
 mod budget;
 // About reserved addresses, which fixed arenas do not have.
