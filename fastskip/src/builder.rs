@@ -6,6 +6,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use crate::mem::arena::Layout;
+use crate::mem::budget::MemoryBudget;
 use crate::mem::storage::TablePool;
 
 /// The maximum number of shards of a table.
@@ -95,7 +96,7 @@ impl<T: Table> Builder<T> {
     /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
     /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
     /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
-    /// without one. If the range is smaller than the limit, the table is full when the range is used up; see
+    /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If the range is smaller than the limit, the table is full when the range is used up; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;
@@ -115,6 +116,13 @@ impl<T: Table> Builder<T> {
         self
     }
 
+    /// The budget that limits the memory of this table and others together, in addition to [`max_memory_bytes`](Self::max_memory_bytes). Default:
+    /// none.
+    pub fn budget(mut self, budget: &MemoryBudget) -> Self {
+        self.config.arena.budget = Some(budget.clone());
+        self
+    }
+
     /// The limit on stored entries; 0, the default, means no limit. A table that has reached its limit accepts no further write, except one that
     /// [replaces](Duplicates::Replace) an entry: it adds none. Deleted entries count.
     pub fn max_entries(mut self, entries: usize) -> Self {
@@ -122,7 +130,7 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The fraction of either limit at which the table is under backpressure, from 0.0 to 1.0; a number outside this range
+    /// The fraction of either limit, or of the [budget](Self::budget), at which the table is under backpressure, from 0.0 to 1.0; a number outside this range
     /// is clamped to it. Default: 0.9.
     pub fn backpressure_at(mut self, part: f64) -> Self {
         self.config.backpressure_at = if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) };
@@ -185,7 +193,9 @@ impl Config {
     // No `Default` implementation: it would be part of the public interface.
     pub(crate) fn new() -> Self {
         let (shards, chunk_bytes) = (0, CHUNK_BYTES);
-        let arena = Layout { shards, chunk_bytes, max_memory_bytes: 0, size_hint: 0, huge_pages: true, head_words: 0 };
+        let (max_memory_bytes, size_hint, head_words) = (0, 0, 0);
+        let arena =
+            Layout { shards, chunk_bytes, max_memory_bytes, size_hint, huge_pages: true, head_words, budget: None };
         Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }
     }
 

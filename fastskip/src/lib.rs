@@ -39,7 +39,7 @@
 //! * **Lifetimes.** Every slice borrows from its table or keeps it alive ([`OwnedVersion`], [`OwnedBytes`]). Memory is freed only with the whole
 //!   table.
 //! * **Errors, not panics.** A write to a full or frozen table, or beyond a limit, returns an error, and the table stays
-//!   usable. Limits: keys up to [`MAX_KEY_LEN`], values up to [`MAX_VALUE_LEN`], 32 GiB per table.
+//!   usable. Limits: keys up to [`MAX_KEY_LEN`], values up to [`MAX_VALUE_LEN`], 32 GiB per table; on 32-bit targets 2 GiB for all tables.
 //!
 //! # Cost
 //!
@@ -54,10 +54,8 @@
 
 #![doc(test(attr(deny(warnings))))]
 
-// A table reserves the addresses into which it may grow, so that no entry moves. A 32-bit address space is too small, and wasm32 cannot reserve
-// addresses.
-#[cfg(not(target_pointer_width = "64"))]
-compile_error!("fastskip reserves address ranges of many gigabytes and needs a 64-bit target");
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("fastskip needs atomics of 64 bits, which this target does not have");
 
 mod bounds;
 mod builder;
@@ -83,6 +81,7 @@ pub use iter::owned::{OwnedBytes, OwnedItem};
 pub use iter::range::TableRange;
 pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
+pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;
 pub use memtable::{
     FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,

@@ -27,6 +27,7 @@ mod list;
 #[path = "../../fastskip/src/mem"]
 mod mem {
     pub(crate) mod arena;
+    pub(crate) mod budget;
     mod chunk;
     pub(crate) mod lanes;
     pub(crate) mod quota;
@@ -67,6 +68,7 @@ pub use iter::owned::{OwnedBytes, OwnedItem};
 pub use iter::range::TableRange;
 pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
+pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;
 pub use memtable::{
     FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,

@@ -18,6 +18,7 @@
 
 mod block;
 mod descent;
+mod estimate;
 mod hint;
 mod neighbours;
 mod prefix;

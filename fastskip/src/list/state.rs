@@ -55,7 +55,7 @@ impl<S: Schema> List<S> {
     /// Returns an error if the system refuses the address range.
     pub(crate) fn new(config: Config) -> io::Result<Self> {
         Ok(Self {
-            index: Index::new(config.arena, config.pool.as_ref())?,
+            index: Index::new(config.arena.clone(), config.pool.as_ref())?,
             quota: Quota::new(config.max_entries, config.arena.shards),
             pressed: AtomicBool::new(false),
             config,

@@ -191,12 +191,12 @@ impl<S: Schema> List<S> {
         cost
     }
 
-    /// Whether the configured part of a limit is used up, now or at any earlier time.
+    /// Whether the configured part of a limit is used up, now or at any earlier time, or that of the budget now.
     pub(crate) fn is_under_backpressure(&self) -> bool {
-        if self.pressed.load(Ordering::Relaxed) {
+        let part = self.config.backpressure_at;
+        if self.pressed.load(Ordering::Relaxed) || self.nodes().arena.uses_budget_part(part) {
             return true;
         }
-        let part = self.config.backpressure_at;
         let pressed = self.nodes().arena.is_passed()
             || self.nodes().arena.uses_part(part)
             || self.quota.is_used(part, || self.entries() as u64);
@@ -215,11 +215,7 @@ impl<S: Schema> List<S> {
     /// properties that make searches fast; wrong hints may break these properties, but nothing else.
     pub(crate) fn validate(&self, tidy: bool) {
         let nodes = self.index.nodes.validate();
-        let words = |&id| match self.node(id).latest() {
-            Some(latest) => self.nodes().words_of_replaced(id) + self.nodes().words_of(latest),
-            None => self.nodes().words_of(id),
-        };
-        let words: u64 = nodes.iter().map(words).map(u64::from).sum();
+        let words: u64 = nodes.iter().map(|&id| u64::from(self.nodes().words_in_use(id))).sum();
         let stats = self.stats();
         let used = (stats.memory_usage - stats.memory_wasted - stats.memory_index) / WORD;
         assert_eq!(words, used as u64, "I6 broken: words of nodes, and words used less waste and index");

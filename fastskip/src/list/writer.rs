@@ -99,7 +99,10 @@ impl<S: Schema> List<S> {
         if !self.quota.could_hold(entries) || !self.could_hold(entries, words, tail) {
             return InsertError::TooLarge;
         }
-        if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at) {
+        // A refusal by the budget says nothing about this table.
+        if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at)
+            && !self.nodes().arena.is_budget_short(words)
+        {
             self.press();
         }
         InsertError::Full

@@ -28,6 +28,7 @@ use std::io;
 
 use crossbeam_utils::CachePadded;
 
+use super::budget::MemoryBudget;
 use super::chunk::{Chunk, Extent, ExtentWord};
 use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, TablePool, UNLIMITED_BYTES, WORD, unlimited_bytes};
@@ -55,6 +56,9 @@ const SCARCE_WORDS: u64 = 3;
 const _: () =
     assert!(SCARCE_WORDS <= ENTRY_WORDS && INDEX_WORDS <= 2 * ENTRY_WORDS, "as `is_scarce` and `left` expect");
 
+/// The maximum number of bytes of a range: 32 GiB, or just less than 2 GiB on 32-bit targets.
+const MOST_BYTES: usize = if usize::BITS > 32 { MAX_WORDS as usize * WORD } else { (2 << 30) - (64 << 10) };
+
 /// The only part of the list's state for each shard that the arena needs.
 pub(crate) trait Pending {
     /// The number of entries that were announced and are not linked yet.
@@ -77,7 +81,7 @@ pub(crate) struct BlockSource {
 }
 
 /// The layout of an arena.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// The number of shards, at least 1.
     pub(crate) shards: usize,
@@ -91,6 +95,8 @@ pub(crate) struct Layout {
     pub(crate) huge_pages: bool,
     /// The number of words at the front that the caller lays out; they are not counted as used.
     pub(crate) head_words: u32,
+    /// The budget that this arena shares with others.
+    pub(crate) budget: Option<MemoryBudget>,
 }
 
 impl Layout {
@@ -106,11 +112,10 @@ impl Layout {
     /// The limit, plus half of it for pieces that were given back and are not used yet, plus up to a mebibyte for the one entry that may exceed the
     /// limit. On Windows the limit itself.
     fn range_bytes(&self, unlimited: usize) -> usize {
-        let most = MAX_WORDS as usize * WORD;
         match self.max_memory_bytes {
-            0 => unlimited.max(self.chunk_bytes.min(most)),
-            bytes if cfg!(windows) => bytes.min(most),
-            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(most),
+            0 => unlimited.max(self.chunk_bytes.min(MOST_BYTES)),
+            bytes if cfg!(windows) => bytes.min(MOST_BYTES),
+            bytes => bytes.saturating_add(bytes / 2).saturating_add(bytes.min(1 << 20)).min(MOST_BYTES),
         }
     }
 
@@ -186,7 +191,7 @@ impl<T: Default> Arena<T> {
         let storage = Storage::reserve(bytes, layout.least_bytes(), layout.huge_pages, pool)?;
         let (capacity, limit) = layout.bounds(storage.words());
         let shards = (0..layout.shards).map(|_| CachePadded::default()).collect();
-        let extent = ExtentWord::new(layout.head_words);
+        let extent = ExtentWord::new(layout.head_words, layout.budget.clone());
         storage.poison(0, layout.head_words);
         Ok(Self { storage, layout, first, limit, capacity, extent, spares: Spares::new(), shards })
     }
@@ -195,7 +200,7 @@ impl<T: Default> Arena<T> {
     pub(crate) fn reset(&mut self) {
         self.storage.set_used(self.extent.highest());
         self.shards = (0..self.layout.shards).map(|_| CachePadded::default()).collect();
-        self.extent = ExtentWord::new(self.layout.head_words);
+        self.extent = ExtentWord::new(self.layout.head_words, self.layout.budget.clone());
         self.spares = Spares::new();
     }
 }
@@ -213,7 +218,18 @@ impl<T: Pending> Arena<T> {
     /// range than another table would get.
     pub(crate) fn could_hold(&self, words: u64, tail: u64) -> bool {
         let (capacity, limit) = self.layout.whole();
-        words <= capacity.max(self.capacity) && words - tail < limit.max(self.limit)
+        let budget = self.layout.budget.as_ref().map_or(u64::MAX, MemoryBudget::most_words);
+        words <= capacity.max(self.capacity) && words - tail < limit.max(self.limit) && words <= budget
+    }
+
+    /// Whether the budget has fewer than `words` left.
+    pub(crate) fn is_budget_short(&self, words: u64) -> bool {
+        self.extent.budget_left() < words
+    }
+
+    /// Whether this part of the budget is in use.
+    pub(crate) fn uses_budget_part(&self, part: f64) -> bool {
+        self.layout.budget.as_ref().is_some_and(|budget| budget.is_under_backpressure(part))
     }
 
     /// Whether the range is smaller than the size that the layout requests.
@@ -251,7 +267,7 @@ impl<T: Pending> Arena<T> {
     #[cold]
     fn refill_blocks(&self, shard: &Shard<T>, short: Chunk, words: u32) -> Option<u32> {
         let block = u64::from(words);
-        let wish = (self.chunk_words() / 64).next_multiple_of(block).max(block);
+        let wish = (self.chunk_words() / 64).min(self.extent.budget_left()).next_multiple_of(block).max(block);
         let claimed = !short.is_refilling() && Chunk::claim(&shard.blocks, short, Chunk::refilling(wish + 7));
         let wish = if claimed { wish } else { block };
         let skipped = |extent: Extent| u64::from(extent.frontier).next_multiple_of(8) - u64::from(extent.frontier);
@@ -374,10 +390,12 @@ impl<T: Pending> Arena<T> {
         (reserved / (8 * self.shards.len() as u64)).clamp(first, first.max(MAX_CHUNK))
     }
 
-    /// The words left below the limit for a request of `words`, if `each` words are left for every pending entry.
+    /// The words left below the limit and in the budget for a request of `words`, if `each` words are left for every pending entry. If that is 0, the
+    /// request is for the index, which the budget does not refuse: other tables may have taken the words that were left for it.
     fn left(&self, extent: Extent, words: u64, each: u64) -> u64 {
         let reserved = u64::from(extent.reserved);
         let left = self.limit.saturating_sub(reserved);
+        let left = if each == 0 { left } else { left.min(self.extent.budget_left()) };
         // Pending entries already have words for their nodes. While far more words are left, the pending entries need not be counted.
         if each == 0 || words + 2 * (reserved + words) <= left {
             left
@@ -424,7 +442,7 @@ impl<T: Pending> Arena<T> {
 
     /// Takes about `wish` and at least `words` from `spare`; takes fewer towards the limit, and none beyond it. The rest stays a spare piece.
     fn cut(&self, spare: Chunk, words: u32, wish: u64, each: u64) -> Option<Chunk> {
-        let granted = self.extent.change(|extent| {
+        let granted = self.extent.change(each == 0, |extent| {
             let share = self.share(extent, words.into(), wish, each)?.min(spare.room().into());
             Some(Extent { reserved: extent.reserved + share as u32, ..extent })
         });
@@ -443,7 +461,10 @@ impl<T: Pending> Arena<T> {
     /// exceed the limit. Then allocates them.
     #[cold]
     fn take_back_for(&self, words: u32, tail: u32) -> Option<u32> {
-        if self.usage().used() + u64::from(words - tail) + INDEX_WORDS * self.pending() >= self.limit {
+        let usage = self.usage();
+        if usage.used() + u64::from(words - tail) + INDEX_WORDS * self.pending() >= self.limit
+            || self.is_budget_short(u64::from(words).saturating_sub(usage.idle))
+        {
             return None;
         }
         for chunk in self.shards.iter().map(|shard| &shard.chunk) {
@@ -458,7 +479,7 @@ impl<T: Pending> Arena<T> {
         // Only the last `tail` words may exceed the limit. If any word exceeds the limit, nothing is allocated afterwards.
         let past_limit = |extent: Extent| {
             let within = u64::from(extent.reserved) + u64::from(words - tail) + INDEX_WORDS * self.pending();
-            (within < self.limit).then_some(words.into())
+            (within < self.limit && !self.is_budget_short(words.into())).then_some(words.into())
         };
         for _ in 0..HELD_LOOKS {
             let exact = self.cut_or_grow(self.spare(words), words, words.into(), INDEX_WORDS);
@@ -497,7 +518,7 @@ impl<T: Pending> Arena<T> {
             let to_blocks = if each == 0 { 0 } else { self.left(grown, 0, 0) / 2 };
             (u64::from(grown.frontier) + to_blocks <= self.first + self.capacity).then_some(grown)
         };
-        let (was, is) = self.extent.change(grown)?;
+        let (was, is) = self.extent.change(each == 0, grown)?;
         Some(Chunk { next: was.frontier, end: is.frontier })
     }
 

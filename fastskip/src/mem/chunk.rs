@@ -6,6 +6,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::budget::MemoryBudget;
 use crate::sync::{AtomicU64, Ordering, ord};
 
 /// A shard's current chunk: the words `next..end` are free.
@@ -114,12 +115,14 @@ pub(super) struct ExtentWord {
     returned: AtomicU64,
     /// The highest frontier from which the range was ever moved back.
     highest: AtomicU64,
+    /// The budget to which the reserved words are added.
+    pub(super) budget: Option<MemoryBudget>,
 }
 
 impl ExtentWord {
-    pub(super) fn new(frontier: u32) -> Self {
-        let now = Extent { reserved: 0, frontier }.pack();
-        Self { now: CachePadded::new(AtomicU64::new(now)), returned: AtomicU64::new(0), highest: AtomicU64::new(0) }
+    pub(super) fn new(frontier: u32, budget: Option<MemoryBudget>) -> Self {
+        let now = CachePadded::new(AtomicU64::new(Extent { reserved: 0, frontier }.pack()));
+        Self { now, returned: AtomicU64::new(0), highest: AtomicU64::new(0), budget }
     }
 
     pub(super) fn load(&self) -> Extent {
@@ -135,7 +138,8 @@ impl ExtentWord {
     }
 
     /// Changes the extent to the result of `to` for the present extent, which may also depend on other threads. Returns the old and the new extent.
-    pub(super) fn change(&self, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
+    /// More words are taken from the budget first; words for the index may exceed it, and for others `to` returns no more than the budget has.
+    pub(super) fn change(&self, for_index: bool, to: impl Fn(Extent) -> Option<Extent>) -> Option<(Extent, Extent)> {
         // ORDERING(arena.frontier): Release; pairs with `load`. Weaker: a thread could see words as reserved, but not yet the mark in their shard; it
         // would then count idle words as used. Acquire: pairs with itself. Weaker: another thread could still write to words behind a frontier that
         // moved back, as the links of spare pieces.
@@ -143,11 +147,23 @@ impl ExtentWord {
         let mut seen = self.now.load(Ordering::Relaxed);
         loop {
             let (was, is) = (Extent::unpack(seen), to(Extent::unpack(seen))?);
-            match self.now.compare_exchange_weak(seen, is.pack(), both, Ordering::Relaxed) {
+            let more = is.reserved.saturating_sub(was.reserved);
+            if self.budget.as_ref().is_some_and(|budget| more != 0 && !budget.take(more, for_index)) {
+                // Another table has taken the words after `to` had seen them in the budget.
+                seen = self.now.load(Ordering::Relaxed);
+                continue;
+            }
+            let changed = self.now.compare_exchange_weak(seen, is.pack(), both, Ordering::Relaxed);
+            self.return_to_budget(if changed.is_ok() { was.reserved.saturating_sub(is.reserved) } else { more });
+            match changed {
                 Ok(_) => return Some((was, is)),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    fn return_to_budget(&self, words: u32) {
+        self.budget.iter().filter(|_| words != 0).for_each(|budget| budget.give_back(words));
     }
 
     /// Counts `words` as free again. If they end at the frontier (`end` is their end, if known), the frontier moves back; returns whether it did.
@@ -167,14 +183,27 @@ impl ExtentWord {
 
     /// Changes the extent. Returns whether the frontier moved back; if so, it is recorded in `highest`.
     fn moves_back(&self, to: impl Fn(Extent) -> Option<Extent>) -> bool {
-        let Some((was, _)) = self.change(to).filter(|(was, is)| is.frontier < was.frontier) else { return false };
+        let Some((was, _)) = self.change(false, to).filter(|(was, is)| is.frontier < was.frontier) else {
+            return false;
+        };
         self.highest.fetch_max(was.frontier.into(), Ordering::Relaxed);
         true
+    }
+
+    /// The number of words that the budget has left.
+    pub(super) fn budget_left(&self) -> u64 {
+        self.budget.as_ref().map_or(u64::MAX, MemoryBudget::left_words)
     }
 
     /// The highest frontier so far; called when no other thread uses the arena.
     pub(super) fn highest(&self) -> u64 {
         self.highest.load(Ordering::Relaxed).max(self.load().frontier.into())
+    }
+}
+
+impl Drop for ExtentWord {
+    fn drop(&mut self) {
+        self.return_to_budget(self.load().reserved);
     }
 }
 
@@ -186,8 +215,8 @@ mod tests {
     /// that are not free, or does not move over free ones.
     #[test]
     fn only_what_ends_at_the_frontier_moves_it_back() {
-        let word = ExtentWord::new(10);
-        word.change(|extent| extent.grown(90)).unwrap();
+        let word = ExtentWord::new(10, None);
+        word.change(false, |extent| extent.grown(90)).unwrap();
         let moved = [(20, None), (20, Some(50)), (10, Some(100))].map(|(words, end)| word.give_back(words, end));
         assert_eq!(moved, [false, false, true]);
         assert_eq!((word.load(), word.returned()), (Extent { reserved: 40, frontier: 90 }, 50));

@@ -3,6 +3,7 @@
 //! The loom models in `loom-tests` declare these modules themselves, with their own `storage`.
 
 pub(crate) mod arena;
+pub(crate) mod budget;
 mod chunk;
 pub(crate) mod lanes;
 mod poison;

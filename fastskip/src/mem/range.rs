@@ -9,25 +9,39 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError};
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
+use super::budget::Sum;
 use super::poison::unpoison;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::AtomicU64;
 
-/// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB. Under Miri, which cannot reserve addresses, all do.
-pub(super) const HEAP_BYTES: usize = if cfg!(miri) { 4 << 20 } else { 256 << 10 };
+/// Whether arenas are fixed: the allocator provides all of an arena at once, since addresses are few. A cfg compiles this for 64 bits too, for tests.
+const IS_FIXED: bool = cfg!(any(not(target_pointer_width = "64"), fastskip_fixed_arena));
+
+/// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB; all ranges if arenas are fixed, and under Miri, which
+/// cannot reserve addresses.
+pub(super) const HEAP_BYTES: usize = match (IS_FIXED, cfg!(miri)) {
+    (true, _) => isize::MAX as usize,
+    (false, true) => 4 << 20,
+    (false, false) => 256 << 10,
+};
 
 /// The factor by which a request shrinks when the system refuses it: a table should not take the last memory that the system would grant.
 pub(super) const LESS: usize = 16;
 
 /// The size of the range of a table without a limit. The table may grow into all of it. Windows charges a mapping when it is created, not when
-/// touched.
-pub(crate) const UNLIMITED_BYTES: usize = if cfg!(windows) { 1 << 30 } else { 16 << 30 };
+/// touched. The size of a fixed arena is that of a large memtable.
+pub(crate) const UNLIMITED_BYTES: usize = match (IS_FIXED, cfg!(windows)) {
+    (true, _) => 64 << 20,
+    (false, true) => 1 << 30,
+    (false, false) => 16 << 30,
+};
 
-/// The maximum number of bytes of all tables together: 64 TiB, half of the 47 bits that common systems give to a process.
-const MOST: u64 = 64 << 40;
+/// The maximum number of bytes of all tables together: 64 TiB, half of the 47 bits that common systems give to a process; 2 GiB of fixed arenas.
+const MOST: u64 = if IS_FIXED { 2 << 30 } else { 64 << 40 };
 
 /// A table without a limit takes at most one part in this many of the bytes that are left. So 2048 tables get the whole range; 30,000 tables get each
-/// of the next three sizes, which decrease by a factor of sixteen; and more than 120,000 tables get a range at all.
-const PART: u64 = 2048;
+/// of the next three sizes, which decrease by a factor of sixteen; and more than 120,000 tables get a range at all. Of fixed arenas, 16 get 64 MiB, and
+/// about 250 get 4 MiB.
+const PART: u64 = if IS_FIXED { 16 } else { 2048 };
 
 /// The maximum number of ranges that may ask for huge pages. Each of them is two mappings of the system, of which Linux allows a process 65,530;
 /// adjacent ranges without huge pages are joined into one mapping.
@@ -39,14 +53,14 @@ const ASK: u64 = 16 << 20;
 /// The maximum number of bytes that must be left to the process, for its threads and allocations; less is required while tables have less. 256 MiB.
 const LEFT: u64 = 256 << 20;
 
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static HUGE: AtomicU64 = AtomicU64::new(0);
+static BYTES: Sum = Sum { now: AtomicU64::new(0), most: MOST };
+static HUGE: Sum = Sum { now: AtomicU64::new(0), most: MOST_HUGE };
 
 /// The number of bytes that a table without a limit requests: fewer if the tables of the process have many already.
 pub(crate) fn unlimited_bytes() -> usize {
-    let left = MOST.saturating_sub(BYTES.load(Ordering::Relaxed));
+    let left = MOST.saturating_sub(BYTES.total());
     let mut bytes = UNLIMITED_BYTES;
-    while bytes as u64 > left / PART && bytes > HEAP_BYTES {
+    while bytes as u64 > left / PART && bytes > SHARED_BYTES {
         bytes /= LESS;
     }
     bytes
@@ -55,25 +69,22 @@ pub(crate) fn unlimited_bytes() -> usize {
 /// A part of a sum, which is subtracted when this value is dropped.
 #[derive(Debug)]
 struct Share {
-    total: &'static AtomicU64,
+    total: &'static Sum,
     share: u64,
     /// The sum after this share was added.
     sum: u64,
 }
 
 impl Share {
-    /// Adds `share`, unless the sum would exceed `most`.
-    fn take(total: &'static AtomicU64, share: u64, most: u64) -> Option<Self> {
-        // Relaxed: a sum, which publishes nothing.
-        let add = |sum: u64| sum.checked_add(share).filter(|sum| *sum <= most);
-        let before = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Self { total, share, sum: before + share })
+    /// Adds `share`, unless the sum would exceed its maximum.
+    fn take(total: &'static Sum, share: u64) -> Option<Self> {
+        Some(Self { total, share, sum: total.add(share)? })
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.total.fetch_sub(self.share, Ordering::Relaxed);
+        self.total.subtract(self.share);
     }
 }
 
@@ -129,10 +140,10 @@ impl Range {
 
     /// A range of `len` bytes that leaves addresses to the process. Tests this if `is_scarce`, and otherwise once in a while.
     fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
-        let addresses = Share::take(&BYTES, len as u64, MOST).ok_or(io::ErrorKind::OutOfMemory)?;
+        let addresses = Share::take(&BYTES, len as u64).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
-        if !cfg!(miri) && (is_scarce || (sum - share) / ASK != sum / ASK) {
+        if !cfg!(miri) && !IS_FIXED && (is_scarce || (sum - share) / ASK != sum / ASK) {
             // The test maps the size of this range or, if that is larger, the size of all tables up to `LEFT`.
             Self::map_anonymous(share.max(sum.min(LEFT)) as usize)?;
         }
@@ -160,7 +171,7 @@ impl Range {
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         // A process with many such ranges does not use huge pages for further ones.
         let may_advise = cfg!(target_os = "linux") && huge_pages && map.len() > 2 * HUGE_PAGE;
-        let advised = may_advise.then(|| Share::take(&HUGE, 1, MOST_HUGE)).flatten();
+        let advised = may_advise.then(|| Share::take(&HUGE, 1)).flatten();
         #[cfg(target_os = "linux")]
         if advised.is_some() {
             // The first huge page is left out, so that a small table takes little memory. If the kernel has no huge pages, the call fails, and the
@@ -298,8 +309,8 @@ impl TablePool {
 
     /// Keeps `range`, of which `used` bytes were used; if the pool is full, it replaces the oldest range.
     pub(super) fn put(&self, range: Range, used: usize) {
-        // Windows charges reserved memory.
-        let cost = if cfg!(windows) { range.len() } else { used };
+        // Windows charges reserved memory, and an allocator may have committed all of it.
+        let cost = if cfg!(windows) || IS_FIXED { range.len() } else { used };
         let mut new = Some(Kept { range, used });
         let replaced = self.try_with(|kept| {
             if self.0.most == 0 || cost > self.0.most_bytes {

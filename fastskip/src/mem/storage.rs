@@ -92,7 +92,8 @@ impl Storage {
     /// Prefetches the cache line `WORDS` words after word `off`; it may lie outside the range. Does nothing on targets without prefetch.
     #[inline(always)]
     pub(crate) fn prefetch<const WORDS: usize>(&self, off: u32) {
-        prefetch(self.base.wrapping_add((off as usize + WORDS) * WORD));
+        // Wraps: the end of the range may be the end of the address space.
+        prefetch(self.base.cast::<u64>().wrapping_add(off as usize).wrapping_add(WORDS).cast());
     }
 
     /// Poisons the `words` from word `off` on: they must not be used until they are [unpoisoned](Self::unpoison). Without a sanitizer this has no
@@ -248,7 +249,7 @@ impl Drop for Storage {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_pointer_width = "64"))]
 mod tests {
     use super::*;
 

@@ -176,6 +176,14 @@ impl<S: Schema, T> Nodes<S, T> {
         if latest.is_some() { 1 + new.replaceable().words(S::META_WORDS) } else { new.words(S::META_WORDS) }
     }
 
+    /// The number of words of an entry: of its node, and of the node that has replaced its contents.
+    pub(crate) fn words_in_use(&self, id: NodeId) -> u32 {
+        match self.node(id).latest() {
+            Some(latest) => self.words_of_replaced(id) + self.words_of(latest),
+            None => self.words_of(id),
+        }
+    }
+
     /// The number of words of a node that remain in use after another node has replaced its contents.
     pub(crate) fn words_of_replaced(&self, id: NodeId) -> u32 {
         let key = self.node(id).key();

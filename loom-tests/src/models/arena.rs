@@ -35,8 +35,15 @@ fn store(memtable: &Memtable, number: usize) -> &'static str {
 }
 
 /// The layout of an arena without a list on it.
-const ONE_SHARD: Layout =
-    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+pub(super) const ONE_SHARD: Layout = Layout {
+    shards: 1,
+    chunk_bytes: 0,
+    max_memory_bytes: 0,
+    size_hint: 0,
+    huge_pages: false,
+    head_words: 1,
+    budget: None,
+};
 
 /// An arena whose every piece is written to, so that the storage sees an overlap.
 pub(super) struct Pieces(Arena<()>);
@@ -276,7 +283,7 @@ pub(super) fn counted() -> Program<Memtable> {
 pub(super) fn put_back() -> Program<Pieces> {
     // Chunks so large that even a piece that is nearly as large as the limit is allocated from a chunk of the shard.
     let layout = Layout { chunk_bytes: 4 * CHUNK * 8, max_memory_bytes: CHUNK * 8, ..ONE_SHARD };
-    Program::new(move || Pieces::of(layout))
+    Program::new(move || Pieces::of(layout.clone()))
         .thread(|pieces| if pieces.take(NODE) { "small" } else { "" })
         .thread(|pieces| if pieces.take(CHUNK - NODE + 1) { "large" } else { "" })
         .thread(Pieces::look)

@@ -2,6 +2,7 @@
 
 mod arena;
 mod axioms;
+mod budget;
 mod counts;
 mod group;
 mod hints;
@@ -87,6 +88,9 @@ macro_rules! every_model {
             idle_chunk_is_no_pressure_i6: arena::pressure();
             share_is_delivered_once_i6: quota::share(false);
             entries_on_their_way_to_a_shard_are_not_out_of_sight_i6: quota::share(true);
+            budget_of_two_tables_is_used_up_exactly_i6: budget::two_tables(false);
+            budget_of_two_tables_gets_room_back_i6: budget::two_tables(true);
+            waiting_for_room_in_a_budget_ends_i6: budget::waits();
             tombstones_are_counted_after_what_they_replace_i6: counts::deleted();
             lone_writers_follow_one_run_i1: lone::run(1);
             run_lacks_what_another_shard_links_i1: lone::run(2);

@@ -7,8 +7,15 @@ const SMALL: u32 = MIN_CHUNK as u32 / 8;
 
 const SOURCE: BlockSource = BlockSource { shard: 0, is_due: false };
 
-const LAYOUT: Layout =
-    Layout { shards: 1, chunk_bytes: 0, max_memory_bytes: 0, size_hint: 0, huge_pages: false, head_words: 1 };
+const LAYOUT: Layout = Layout {
+    shards: 1,
+    chunk_bytes: 0,
+    max_memory_bytes: 0,
+    size_hint: 0,
+    huge_pages: false,
+    head_words: 1,
+    budget: None,
+};
 
 fn arena_of(layout: Layout) -> Arena<()> {
     Arena::new(layout, None).unwrap()
@@ -105,7 +112,7 @@ fn could_hold_is_what_an_empty_table_holds() {
 fn the_range_holds_what_the_limit_allows() {
     let range =
         |max_memory_bytes, chunk_bytes| Layout { chunk_bytes, max_memory_bytes, ..LAYOUT }.range_bytes(UNLIMITED_BYTES);
-    let most = MAX_WORDS as usize * WORD;
+    let most = MOST_BYTES;
     assert_eq!((range(0, 0), range(0, UNLIMITED_BYTES + 8)), (UNLIMITED_BYTES, UNLIMITED_BYTES + 8));
     assert_eq!((range(usize::MAX, 0), range(0, usize::MAX), range(most, 0)), (most, most, most));
     let more = if cfg!(windows) { 0 } else { (1 << 29) + (1 << 20) };
