@@ -11,7 +11,7 @@ use fastskip::{
 
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
-use super::moves::{self, Step, compare_moves, compare_steps};
+use super::moves::{self, Step, compare_bounded, compare_moves, compare_steps};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -291,6 +291,12 @@ impl Pair {
                 versions(&self.model).filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).collect();
             compare_walk(|| self.memtable.versions_of(range), &all);
             compare_walk(|| self.memtable.owned_versions_of(range), &all);
+            let (is_all, owned) = (to.len() % 2 == 1, self.memtable.owned_cursor());
+            let shown: Vec<_> = if is_all { &all } else { &within }.iter().copied().map(moves::version).collect();
+            match is_all {
+                true => compare_bounded(&owned.within(range), &shown, [from, to], seqno),
+                false => compare_bounded(&owned.visible_at(seqno).within(range), &shown, [from, to], seqno),
+            }
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);

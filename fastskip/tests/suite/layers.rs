@@ -24,7 +24,7 @@ const FOLDERS: [(&str, &str); 8] = [
     ("index", "steps block tree descent ties prefix search hint split replace neighbours test_scramble"),
     ("index/block", "header shared locked"),
     ("list", "gate counts run state stats group writer lazy"),
-    ("iter", "readahead position source walk cursor owned range"),
+    ("iter", "readahead position source walk owned range cursor"),
     ("memtable", "version table read write"),
     ("skiplist", "stamp table entry read write"),
 ];
