@@ -8,7 +8,7 @@ mod write;
 pub use read::{MemtableCursor, OwnedCursor, OwnedVersions, Versions};
 pub use table::{FrozenMemtable, Lookup, Memtable};
 pub use version::{OwnedVersion, Version};
-pub use write::{Op, Reservation, Written};
+pub use write::{Op, Reservation, Room, Written};
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,18 @@ pub enum Op<'a> {
         /// merge operand, or a tombstone as weak. The table stores the tag and never interprets it. A tag other than 0 takes one byte.
         tag: u8,
     },
+    /// The same as [`Tagged`](Self::Tagged), with a value of two parts, such as a header and the bytes behind it. So a batch needs no list of parts for
+    /// each value.
+    Joined {
+        /// The key.
+        key: &'a [u8],
+        /// The two parts of the value, which are joined.
+        value: [&'a [u8]; 2],
+        /// Whether this is a value or a tombstone.
+        kind: Kind,
+        /// See [`Tagged`](Self::Tagged).
+        tag: u8,
+    },
 }
 
 impl<'a> Op<'a> {
@@ -48,7 +60,7 @@ impl<'a> Op<'a> {
     #[must_use]
     pub fn key(&self) -> &'a [u8] {
         match *self {
-            Self::Put { key, .. } | Self::Delete { key } | Self::Tagged { key, .. } => key,
+            Self::Put { key, .. } | Self::Delete { key } | Self::Tagged { key, .. } | Self::Joined { key, .. } => key,
         }
     }
 
@@ -59,6 +71,7 @@ impl<'a> Op<'a> {
             Self::Put { value, .. } => slice::from_ref(value),
             Self::Delete { .. } => &[],
             Self::Tagged { value, .. } => value,
+            Self::Joined { value, .. } => value,
         }
     }
 
@@ -68,13 +81,13 @@ impl<'a> Op<'a> {
         match *self {
             Self::Put { .. } => Kind::Value,
             Self::Delete { .. } => Kind::Tombstone,
-            Self::Tagged { kind, .. } => kind,
+            Self::Tagged { kind, .. } | Self::Joined { kind, .. } => kind,
         }
     }
 
     #[inline]
     fn new_node(&self, version: u64) -> NewNode<'_> {
-        let tag = if let Self::Tagged { tag, .. } = *self { tag } else { 0 };
+        let tag = if let Self::Tagged { tag, .. } | Self::Joined { tag, .. } = *self { tag } else { 0 };
         NewNode::new(self.key(), self.value(), self.kind(), tag, version)
     }
 }
@@ -158,7 +171,26 @@ impl Memtable {
     /// The same errors as [`put`](Self::put).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
-        if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
+        if list.replaces() { write_replacing(list, op, seqno, false) } else { write::<false>(list, op, seqno, false) }
+    }
+
+    /// Like [`write`](Self::write), but never replaces: in a table that [replaces](crate::Duplicates::Replace) it stores `op` only if its key has no
+    /// version `seqno`, not even a tombstone. Of several concurrent calls for one key and sequence number, one stores. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::{Duplicates, InsertError, Lookup, Memtable, Op};
+    /// let memtable = Memtable::builder().duplicates(Duplicates::Replace).build();
+    /// memtable.write_if_absent(&Op::Put { key: b"k", value: b"first" }, 0)?;
+    /// let second = memtable.write_if_absent(&Op::Put { key: b"k", value: b"second" }, 0);
+    /// assert_eq!((second, memtable.get(b"k", 0)), (Err(InsertError::DuplicateKey), Lookup::Value(b"first")));
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`; the other errors of [`put`](Self::put).
+    pub fn write_if_absent(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+        let list = self.list.for_writes(1)?;
+        if list.replaces() { write_replacing(list, op, seqno, true) } else { write::<false>(list, op, seqno, true) }
     }
 
     /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as [`reserve`](Self::reserve) and
@@ -243,6 +275,20 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     ///
+    /// The operations may be dropped before the reservation, as in the last expression of a function in the edition 2021:
+    ///
+    /// ```edition2021
+    /// # use fastskip::{Memtable, Op};
+    /// fn delete(memtable: &Memtable, key: &[u8], seqno: u64) -> bool {
+    ///     let ops = [Op::Delete { key }];
+    ///     match memtable.reserve(&ops) {
+    ///         Ok(reservation) => reservation.apply(seqno).stored == 1,
+    ///         Err(_) => false,
+    ///     }
+    /// }
+    /// # assert!(delete(&Memtable::new(), b"k", 1));
+    /// ```
+    ///
     /// # Errors
     /// * [`Frozen`](InsertError::Frozen) after `freeze`.
     /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. The last entry of the batch may exceed the limit on
@@ -252,21 +298,74 @@ impl Memtable {
     ///   table with the same limits.
     ///
     /// With each of these errors nothing is stored.
-    pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+    pub fn reserve<'t, 'o>(&'t self, ops: &'o [Op<'o>]) -> Result<Reservation<'t, 'o>, InsertError> {
         self.reserve_for(ops, None)
     }
 
+    /// Whether [`reserve`](Self::reserve) would now have room for `ops`, or could have it later. It shows whether a refusal as
+    /// [`Full`](InsertError::Full) passes. The answer is found by a reservation that is dropped at once; so an untouched table reserves its memory,
+    /// the operations count as attempted, and a refusal begins back-pressure as it does for a write. O(1) for each operation, and O(shards) if there is no room.
+    ///
+    /// ```
+    /// # use fastskip::{InsertError, Memtable, Op, Room};
+    /// let memtable = Memtable::builder().max_entries(1).build();
+    /// let ops = [Op::Put { key: b"k", value: b"v" }];
+    /// let reservation = memtable.reserve(&ops)?;
+    /// assert_eq!((memtable.put(b"a", 1, b""), memtable.room_for(&ops)), (Err(InsertError::Full), Room::Later));
+    /// drop(reservation);
+    /// assert_eq!(memtable.room_for(&ops), Room::Now);
+    /// memtable.put(b"a", 1, b"")?;
+    /// assert_eq!(memtable.room_for(&ops), Room::Never);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn room_for(&self, ops: &[Op<'_>]) -> Room {
+        let entered = self.enter_for(ops);
+        let refused = match entered {
+            // Too many writers, or no memory from the system.
+            Err(InsertError::Full) => return Room::Later,
+            Err(refusal) => Err(refusal),
+            Ok((list, writer)) => {
+                let before = list.traffic();
+                let reserved = self.reserve_inside(list, writer, ops, None).map(drop);
+                // If no other writer was inside and none came, all that is taken is taken for good.
+                if reserved == Err(InsertError::Full) && (before.0 != 1 || list.traffic() != (0, before.1)) {
+                    return Room::Later;
+                }
+                reserved
+            }
+        };
+        if refused.is_ok() { Room::Now } else { Room::Never }
+    }
+
     /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
-    fn reserve_for<'a>(
-        &'a self,
-        ops: &'a [Op<'a>],
+    fn reserve_for<'t, 'o>(
+        &'t self,
+        ops: &'o [Op<'o>],
         number: Option<&dyn Fn(usize) -> u64>,
-    ) -> Result<Reservation<'a>, InsertError> {
+    ) -> Result<Reservation<'t, 'o>, InsertError> {
         if ops.is_empty() && self.list.made().is_none() && !self.list.is_frozen() {
-            return Ok(Reservation { inside: None, ops, alloc: ReservedAlloc::default(), replaces: false });
+            let room = ReservedRoom { inside: None, alloc: ReservedAlloc::default() };
+            return Ok(Reservation { room, ops, replaces: false });
         }
+        let (list, writer) = self.enter_for(ops)?;
+        self.reserve_inside(list, writer, ops, number)
+    }
+
+    #[inline]
+    fn enter_for(&self, ops: &[Op<'_>]) -> Result<(&List<Versioned>, Writer<'_, Versioned>), InsertError> {
         let list = self.list.for_writes(ops.len() as u64)?;
-        let writer = list.enter(thread_index(), ops.len() as u64)?;
+        Ok((list, list.enter(thread_index(), ops.len() as u64)?))
+    }
+
+    #[inline]
+    fn reserve_inside<'t, 'o>(
+        &'t self,
+        list: &'t List<Versioned>,
+        writer: Writer<'t, Versioned>,
+        ops: &'o [Op<'o>],
+        number: Option<&dyn Fn(usize) -> u64>,
+    ) -> Result<Reservation<'t, 'o>, InsertError> {
         let replaces = list.replaces();
         let (words, last) = self.words_for(ops)?;
         let mut entries = ops.len() as u64;
@@ -282,7 +381,7 @@ impl Memtable {
             start = writer.reserve(entries, words, last);
         }
         let alloc = ReservedAlloc { start: start?, words: words as u32, entries };
-        Ok(Reservation { inside: Some((announced, writer)), ops, alloc, replaces })
+        Ok(Reservation { room: ReservedRoom { inside: Some((announced, writer)), alloc }, ops, replaces })
     }
 
     /// The maximum number of `ops` that are new entries: no entry disappears meanwhile. O(log n) for each operation.
@@ -294,9 +393,14 @@ impl Memtable {
     }
 }
 
-/// Stores `op`; with `REPLACE`, also if its key already has a version `seqno`.
+/// Stores `op`; with `REPLACE`, unless `keeps_present`, also if its key already has a version `seqno`.
 #[inline(always)]
-fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+fn write<const REPLACE: bool>(
+    list: &List<Versioned>,
+    op: &Op<'_>,
+    seqno: u64,
+    keeps_present: bool,
+) -> Result<Written, InsertError> {
     let writer = list.enter(thread_index(), 1)?;
     let new = op.new_node(seqno);
     if !new.is_encodable() {
@@ -304,6 +408,7 @@ fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -
     }
     let new = if REPLACE { new.replaceable() } else { new };
     let mut alloc = ArenaAlloc::new(&writer);
+    alloc.keeps_present = keeps_present;
     let outcome = writer.insert::<REPLACE>(&new, &mut alloc)?;
     if let Outcome::Present(_) = outcome {
         return Err(InsertError::DuplicateKey);
@@ -314,8 +419,13 @@ fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -
 
 /// A separate function, so that tables that reject duplicates do not pay for it.
 #[inline(never)]
-fn write_replacing(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-    write::<true>(list, op, seqno)
+fn write_replacing(
+    list: &List<Versioned>,
+    op: &Op<'_>,
+    seqno: u64,
+    keeps_present: bool,
+) -> Result<Written, InsertError> {
+    write::<true>(list, op, seqno, keeps_present)
 }
 
 /// Keys in parts are joined on the stack up to this length.
@@ -348,15 +458,33 @@ impl NodeAlloc for ReservedAlloc {
 
 /// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, even if other memory was allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
-pub struct Reservation<'a> {
-    /// `None` if there are no operations and the table is untouched: then it takes no memory.
-    inside: Option<(Announced<'a>, Writer<'a, Versioned>)>,
-    ops: &'a [Op<'a>],
-    alloc: ReservedAlloc,
+pub struct Reservation<'t, 'o> {
+    room: ReservedRoom<'t>,
+    ops: &'o [Op<'o>],
     replaces: bool,
 }
 
-impl Reservation<'_> {
+/// The reserved memory. Only this part of a reservation is dropped by code, and it has no operations: so the compiler lets these end before the
+/// reservation does (otherwise E0597).
+struct ReservedRoom<'t> {
+    /// `None` if there are no operations and the table is untouched: then it takes no memory.
+    inside: Option<(Announced<'t>, Writer<'t, Versioned>)>,
+    alloc: ReservedAlloc,
+}
+
+/// Whether a table has room for a batch; see [`Memtable::room_for`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Room {
+    /// There is room.
+    Now,
+    /// There is no room now. Reservations are open or other threads are writing, and they may give room back; or the system refused memory.
+    Later,
+    /// There is no room, and nothing is in progress that could give any back; or the batch is too large, or the table is frozen.
+    Never,
+}
+
+impl Reservation<'_, '_> {
     /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write gets the next number, up to at most
     /// `u64::MAX`. A write is not stored if its key already has a version with the same number, unless the table
     /// [replaces](crate::Duplicates::Replace) it.
@@ -391,10 +519,12 @@ impl Reservation<'_> {
 
     #[inline(never)]
     fn store_as<'n, const REPLACE: bool>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> Written {
-        let Self { inside: Some((announced, writer)), ops, alloc, .. } = &mut self else { return Written::default() };
+        let ReservedRoom { inside: Some((announced, writer)), alloc } = &mut self.room else {
+            return Written::default();
+        };
         let reserved = alloc.words;
         let (mut stored, mut replaced) = (0, 0);
-        writer.insert_all::<REPLACE>(ops.len(), new_node, alloc, |index, outcome| {
+        writer.insert_all::<REPLACE>(self.ops.len(), new_node, alloc, |index, outcome| {
             stored += usize::from(matches!(outcome, Ok(Outcome::New(_) | Outcome::Replaced(_))));
             replaced += usize::from(REPLACE && matches!(outcome, Ok(Outcome::Replaced(_))));
             if index % GROUP == GROUP - 1 {
@@ -405,7 +535,7 @@ impl Reservation<'_> {
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for ReservedRoom<'_> {
     fn drop(&mut self) {
         let has_rest = self.alloc.words != 0 || self.alloc.entries != 0;
         if let Some((_, writer)) = self.inside.as_ref().filter(|_| has_rest) {
@@ -414,7 +544,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-impl fmt::Debug for Reservation<'_> {
+impl fmt::Debug for Reservation<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation").field("ops", &self.ops.len()).finish_non_exhaustive()
     }

@@ -117,6 +117,10 @@ impl Known {
             SkipListOp::Seek => self.seek(list, &input.key(), false),
             SkipListOp::SeekForPrev => self.seek(list, &input.key(), true),
             SkipListOp::Freeze => {
+                if self.attempts % 2 == 1 {
+                    list.begin_freeze();
+                    assert!(list.is_drained(), "no writer is inside");
+                }
                 list.freeze();
                 self.frozen = true;
             }
