@@ -25,7 +25,7 @@ const FOLDERS: [(&str, &str); 8] = [
     ("index/block", "header shared locked"),
     ("list", "gate counts run state stats group writer lazy"),
     ("iter", "readahead position source walk owned range cursor"),
-    ("memtable", "version table read write"),
+    ("memtable", "version table op read write"),
     ("skiplist", "stamp table entry read write"),
 ];
 
