@@ -32,8 +32,8 @@ pub enum Op<'a> {
         /// merge operand, or a tombstone as weak. The table stores the tag and never interprets it. A tag other than 0 takes one byte.
         tag: u8,
     },
-    /// The same as [`Tagged`](Self::Tagged), with a value of two parts, such as a header and the bytes behind it. So a batch needs no list of parts for
-    /// each value.
+    /// The same as [`Tagged`](Self::Tagged), with a value of two parts, such as a header and the bytes behind it. A batch of these needs no list of
+    /// parts for each value.
     Joined {
         /// The key.
         key: &'a [u8],
@@ -92,8 +92,8 @@ pub struct Written {
     /// The number of stored writes that replaced an earlier write with the same key and sequence number; only the others increase `len`. Always 0
     /// unless the table has [`Duplicates::Replace`](crate::Duplicates::Replace).
     pub replaced: usize,
-    /// The bytes of the table's memory that the writes took. [`memory_usage`](crate::Memtable::memory_usage) grows by at least this number: blocks of the
-    /// index and ends of chunks are added.
+    /// The bytes of the table's memory that the writes took. [`memory_usage`](crate::Memtable::memory_usage) grows by at least this number: blocks of
+    /// the index and ends of chunks are added.
     pub bytes: usize,
 }
 

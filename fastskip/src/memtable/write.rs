@@ -212,7 +212,8 @@ impl Memtable {
 
     /// Whether [`reserve`](Self::reserve) would now have room for `ops`, or could have it later. It shows whether a refusal as
     /// [`Full`](InsertError::Full) passes. The answer is found by a reservation that is dropped at once; so an untouched table reserves its memory,
-    /// the operations count as attempted, and a refusal begins back-pressure as it does for a write. O(1) for each operation, and O(shards) if there is no room.
+    /// the operations count as attempted, and a refusal begins back-pressure as it does for a write. O(1) for each operation, and
+    /// O(shards) if there is no room.
     ///
     /// ```
     /// # use fastskip::{InsertError, Memtable, Op, Room};
