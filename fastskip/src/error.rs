@@ -8,10 +8,12 @@ use core::fmt;
 pub enum InsertError {
     /// The key is already stored; for a [`Memtable`](crate::Memtable), with the same sequence number. The stored entry stays.
     DuplicateKey,
-    /// There was no room for the entry or batch: within a configured limit or the [budget](crate::MemoryBudget), or in the arena's address range; or the system refused to reserve a
-    /// range. Whatever the limits, a write also fails with this error if 524,288 writers and open reservations are already in the thread's shard. A
-    /// refusal changes nothing, and a smaller write may still succeed. Open reservations count as used memory, and so does memory that another thread
-    /// is just fetching for its shard or searching for room. So `Full` is final only once a limit is reached and no reservation is open; and a budget has room again when another of its tables is dropped.
+    /// There was no room for the entry or batch: within a configured limit or the [budget](crate::MemoryBudget), or in the arena's address range; or
+    /// the system refused to reserve a range. Whatever the limits, a write also fails with this error if 524,288 writers and open reservations are
+    /// already in the thread's shard. A refusal changes nothing, and a smaller write may still succeed. Open reservations count as used memory, and so
+    /// does memory that another thread is just fetching for its shard or searching for room. So `Full` is final only once a limit is reached and no
+    /// reservation is open: [`Memtable::room_for`](crate::Memtable::room_for) shows whether it is. A budget has room again when another of its tables
+    /// is dropped. A list has no reservations; a write of the same size fails there again, unless other threads were writing at that moment.
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than
     /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch

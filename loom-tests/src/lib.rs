@@ -71,7 +71,7 @@ pub use list::stats::{SearchCost, Stats};
 pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;
 pub use memtable::{
-    FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation,
+    FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation, Room,
     Version, Versions, Written,
 };
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};

@@ -13,8 +13,42 @@ use crate::key;
 use crate::node::Target;
 use crate::sync::Arc;
 
-/// A place in the order of a list: a key and a version.
-type KeyVersion = (Box<[u8]>, u64);
+/// A place in the order of a list, a key and a version, at which a range begins or ends.
+pub(super) type Edge = Bound<(Box<[u8]>, u64)>;
+
+/// The edges of the keys within `bounds`.
+pub(super) fn edges(bounds: impl KeyBounds) -> [Edge; 2] {
+    let place = |bound: Bound<&[u8]>, [included, excluded]: [u64; 2]| match bound {
+        Bound::Excluded(key) => Bound::Excluded((key.into(), excluded)),
+        bound => bound.map(|key| (key.into(), included)),
+    };
+    [place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST])]
+}
+
+/// Moves to the first entry behind an edge or, with `BACK`, to the last entry before it. Does nothing if there is no edge.
+pub(super) fn seek_edge<T: Source, const BACK: bool>(edge: &Edge, walk: &mut Walk, table: &T, at: T::Point) {
+    let (place, end) = match edge {
+        Bound::Unbounded => return,
+        Bound::Included(place) => (place, End::Included),
+        Bound::Excluded(place) => (place, End::Excluded),
+    };
+    let target = Target { key: &place.0, version: place.1 };
+    _ = if BACK { walk.seek_back(table, at, target, end) } else { walk.seek(table, at, target, end) };
+}
+
+/// Whether the place of `key` and `version` is before an edge or, with `BACK`, behind it.
+#[inline(always)]
+pub(super) fn is_within<const BACK: bool>(edge: &Edge, key: &[u8], version: impl Fn() -> u64) -> bool {
+    let order = |(edge_key, edge_version): &(Box<[u8]>, u64)| {
+        let order = key::order(key, edge_key).then_with(|| edge_version.cmp(&version()));
+        if BACK { order.reverse() } else { order }
+    };
+    match edge {
+        Bound::Unbounded => true,
+        Bound::Included(last) => order(last).is_le(),
+        Bound::Excluded(end) => order(end).is_lt(),
+    }
+}
 
 /// The visible entries within bounds that neither end has returned yet. An end stays at the entry that it returned last, and moves only when the next
 /// one is requested; so it sees entries that were inserted before that request.
@@ -27,29 +61,25 @@ pub(crate) struct Ends {
 /// One end, and the bound at which it begins.
 #[derive(Debug, Clone)]
 struct OneEnd {
-    bound: Bound<KeyVersion>,
+    bound: Edge,
     walk: Walk,
 }
 
 impl Ends {
-    fn within(lower: Bound<KeyVersion>, upper: Bound<KeyVersion>) -> Self {
-        let [front, back] = [lower, upper].map(|bound| OneEnd { bound, walk: Walk::new(Place::Unplaced) });
+    fn within(edges: [Edge; 2]) -> Self {
+        let [front, back] = edges.map(|bound| OneEnd { bound, walk: Walk::new(Place::Unplaced) });
         Self { front, back }
     }
 
     /// Iterates over the keys within `bounds`; over nothing if the bounds are inverted.
     pub(crate) fn new(bounds: impl KeyBounds) -> Self {
-        let place = |bound: Bound<&[u8]>, [included, excluded]: [u64; 2]| match bound {
-            Bound::Excluded(key) => Bound::Excluded((key.into(), excluded)),
-            bound => bound.map(|key| (key.into(), included)),
-        };
-        Self::within(place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST]))
+        Self::within(edges(bounds))
     }
 
     /// Iterates over the entries between two places.
     pub(crate) fn between<K: AsRef<[u8]>>(bounds: &impl RangeBounds<(K, u64)>) -> Self {
         let place = |bound: Bound<&(K, u64)>| bound.map(|(key, version)| (Box::from(key.as_ref()), *version));
-        Self::within(place(bounds.start_bound()), place(bounds.end_bound()))
+        Self::within([place(bounds.start_bound()), place(bounds.end_bound())])
     }
 
     /// Iterates over the keys that begin with `prefix`.
@@ -99,15 +129,7 @@ impl Ends {
         let OneEnd { bound, walk } = if BACK { &mut self.back } else { &mut self.front };
         if walk.place == Place::Unplaced {
             walk.place = if BACK { Place::After } else { Place::Before };
-            let mut seek = |(key, version): &KeyVersion, end| {
-                let target = Target { key, version: *version };
-                _ = if BACK { walk.seek_back(table, at, target, end) } else { walk.seek(table, at, target, end) };
-            };
-            match bound {
-                Bound::Unbounded => {}
-                Bound::Included(place) => seek(place, End::Included),
-                Bound::Excluded(place) => seek(place, End::Excluded),
-            }
+            seek_edge::<T, BACK>(bound, walk, table, at);
         }
         walk.place != Place::Finished
     }
@@ -123,17 +145,7 @@ impl Ends {
         let Some(list) = table.list() else { return false };
         let (this, other) = self.this_and_other::<BACK>();
         let Some(node) = this.walk.node(list) else { return false };
-        // Compares the node with a place, in the direction of this end.
-        let order = |(key, version): &KeyVersion| {
-            let order = key::order(node.key(), key).then_with(|| version.cmp(&node.version()));
-            if BACK { order.reverse() } else { order }
-        };
-        let is_within = match &other.bound {
-            Bound::Unbounded => true,
-            Bound::Included(last) => order(last).is_le(),
-            Bound::Excluded(end) => order(end).is_lt(),
-        };
-        is_within
+        is_within::<BACK>(&other.bound, node.key(), || node.version())
             && other.walk.node(list).is_none_or(|taken| {
                 let (first, last) = if BACK { (taken, node) } else { (node, taken) };
                 match key::order(first.key(), last.key()) {

@@ -33,6 +33,8 @@ pub(super) enum Place {
     Found(Towards),
     /// On the node that the last step returned.
     Taken,
+    /// The same, in a cursor with bounds: its next step has to look at them.
+    TakenWithin,
     /// After the last shown node: a step back leads to it.
     After,
     /// On no node, permanently: the range has no more entries.
@@ -201,7 +203,7 @@ impl Walk {
         match self.place {
             Place::Taken | Place::Found(Towards::Last) => self.skip_key_back(list),
             Place::After => self.position.seek_to_last(list),
-            Place::Found(Towards::First) | Place::Before | Place::Unplaced | Place::Finished => {}
+            _ => {}
         }
         self.settle_back(table, at, newest::<T>(at), Place::Taken)
     }

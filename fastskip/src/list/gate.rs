@@ -24,6 +24,12 @@
 //!
 //! A list is frozen from the moment its first gate is closed: a thread that sees this gate closed closes the others too, before it reports the list
 //! as frozen. It is drained when no writer is inside any more; only then are its contents final.
+//!
+//! `begin_freeze` closes the gates and does not wait. A gate is final as soon as its word shows {frozen, no writer}: each writer that entered before
+//! the bit was set has left, and a later one leaves without writing. So `is_drained` looks at each gate once, without the lock, and the looks need not
+//! be simultaneous. Only read-modify-writes change the word; so a look acquires every earlier `leave`, not only the last one. The result is kept,
+//! because a writer that is about to be turned away is inside for a moment. A freezing thread may start to wait at any time after the gates were
+//! closed: it reads each gate while it holds the lock, so the argument above holds whichever thread has closed the gate (loom `begun_freeze_..`).
 
 use crate::error::InsertError;
 use crate::sync::{AtomicU64, Condvar, Mutex, OnceLock, Ordering, PoisonError, ord};
@@ -84,10 +90,20 @@ impl Gate {
         self.0.fetch_or(FROZEN, ord("gate.freeze", Ordering::Release));
     }
 
-    /// Whether no writer is inside.
+    /// Whether the gate is closed and no writer is inside.
     pub(crate) fn is_drained(&self) -> bool {
+        self.look() & (FROZEN | WRITERS) == FROZEN
+    }
+
+    /// The number of writers inside, and the number of inserts attempted: if both are the same later, no insert began or ended in between.
+    pub(super) fn traffic(&self) -> (u64, u64) {
+        let seen = self.look();
+        ((seen & WRITERS) / WRITER, seen >> ATTEMPT_SHIFT)
+    }
+
+    fn look(&self) -> u64 {
         // ORDERING(gate.drained): Acquire; pairs with `leave`, see there.
-        self.0.load(ord("gate.drained", Ordering::Acquire)) & WRITERS == 0
+        self.0.load(ord("gate.drained", Ordering::Acquire))
     }
 
     /// Whether `freeze` was called.
@@ -119,22 +135,24 @@ pub(super) struct Freezing {
 }
 
 impl Freezing {
-    /// Turns away every later writer, and returns when none is inside.
-    pub(super) fn freeze<'a>(&self, gates: impl Iterator<Item = &'a Gate> + Clone) {
+    /// Returns when no writer is inside any of the list's gates, which are closed.
+    pub(super) fn wait<'a>(&self, gates: impl Iterator<Item = &'a Gate>) {
         let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.clone().for_each(Gate::freeze);
-        // The gates are closed one after the other: a writer that enters a closed gate later writes nothing.
         for gate in gates {
-            while !self.is_drained() && !gate.is_drained() {
+            while self.drained.get().is_none() && !gate.is_drained() {
                 awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
             }
         }
         let _ = self.drained.set(());
     }
 
-    /// Whether the list is frozen and no writer is inside: its contents are final.
-    pub(super) fn is_drained(&self) -> bool {
+    /// Whether all of the list's gates are closed and no writer is inside: the contents of the list are final.
+    pub(super) fn is_drained<'a>(&self, mut gates: impl Iterator<Item = &'a Gate>) -> bool {
         self.drained.get().is_some()
+            || gates.all(Gate::is_drained) && {
+                let _ = self.drained.set(());
+                true
+            }
     }
 
     /// Wakes the freezing threads: they may be waiting for the writer that has just left a closed gate.

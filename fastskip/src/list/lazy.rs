@@ -88,12 +88,18 @@ impl<S: Schema> LazyList<S> {
         self.unmade.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns away every later writer, and returns when none is inside.
-    pub(crate) fn freeze(&self) {
+    /// Turns away every later writer.
+    pub(crate) fn begin_freeze(&self) {
         let mut unmade = self.unmade();
         unmade.is_frozen = self.made().is_none();
         drop(unmade);
-        self.made().into_iter().for_each(List::freeze);
+        self.made().into_iter().for_each(List::begin_freeze);
+    }
+
+    /// Turns away every later writer, and returns when none is inside.
+    pub(crate) fn freeze(&self) {
+        self.begin_freeze();
+        self.made().into_iter().for_each(List::wait_until_drained);
     }
 
     /// Whether every later write is refused. Writers inside may still finish.

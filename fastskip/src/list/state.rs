@@ -101,22 +101,32 @@ impl<S: Schema> List<S> {
         self.config.duplicates == Duplicates::Replace
     }
 
-    /// Turns away every later writer, and returns when none is inside.
-    pub(crate) fn freeze(&self) {
-        self.freezing.freeze(self.gates());
+    /// Turns away every later writer.
+    pub(super) fn begin_freeze(&self) {
+        self.gates().for_each(Gate::freeze);
+    }
+
+    /// Waits until no writer is inside the frozen list.
+    pub(super) fn wait_until_drained(&self) {
+        self.freezing.wait(self.gates());
+    }
+
+    /// The number of writers inside, and the number of inserts attempted; see [`Gate::traffic`].
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        self.gates().map(Gate::traffic).fold((0, 0), |sum, gate| (sum.0 + gate.0, sum.1 + gate.1))
     }
 
     /// Whether every later write is refused. Writers inside may still finish.
     pub(crate) fn is_frozen(&self) -> bool {
         let is_frozen = self.shard(0).gate.is_frozen();
         if is_frozen && !self.gates().all(Gate::is_frozen) {
-            self.gates().for_each(Gate::freeze);
+            self.begin_freeze();
         }
         is_frozen
     }
 
     /// Whether the list is frozen and no writer is inside: its contents are final.
     pub(crate) fn is_drained(&self) -> bool {
-        self.freezing.is_drained()
+        self.freezing.is_drained(self.gates())
     }
 }

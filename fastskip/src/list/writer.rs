@@ -65,6 +65,12 @@ pub(crate) enum Outcome {
 pub(crate) trait NodeAlloc {
     /// Takes `words`, and `entries` from the limit on entries: one for a new entry, none for a replacement.
     fn take(&mut self, words: u32, entries: u64) -> Result<u32, InsertError>;
+
+    /// Whether a present node stays as it is although nodes of the table are replaceable.
+    #[inline(always)]
+    fn keeps_present(&self) -> bool {
+        false
+    }
 }
 
 impl<S: Schema> List<S> {
@@ -160,7 +166,8 @@ impl<'a, S: Schema> Writer<'a, S> {
         })
     }
 
-    /// Stores `new`; with `REPLACE`, also if its key and version are stored already. `REPLACE` needs a table that has only replaceable nodes.
+    /// Stores `new`; with `REPLACE`, also if its key and version are stored already, unless `alloc` [keeps](NodeAlloc::keeps_present) what is there.
+    /// `REPLACE` is for tables that have only replaceable nodes.
     #[inline]
     pub(crate) fn insert<const REPLACE: bool>(
         &self,
@@ -244,7 +251,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         alloc: &mut impl NodeAlloc,
     ) -> Result<Outcome, InsertError> {
         if let Some(present) = seek.found {
-            if REPLACE {
+            if REPLACE && !alloc.keeps_present() {
                 self.list.index.mend_after_read(&seek);
                 return Ok(self.replace_by(present, self.write::<REPLACE>(new, 0, alloc)?, 0));
             }
@@ -265,10 +272,10 @@ impl<'a, S: Schema> Writer<'a, S> {
             }
             Err(present) => {
                 self.state.counts.not_stored(entry, self.is_alone);
-                if REPLACE {
+                if REPLACE && !alloc.keeps_present() {
                     return Ok(self.replace_by(present, id, 1));
                 }
-                self.waste(1, new.words(S::META_WORDS));
+                self.waste(1, u32::from(REPLACE) + new.words(S::META_WORDS));
                 Ok(Outcome::Present(present))
             }
         }
@@ -371,11 +378,13 @@ pub(crate) struct ArenaAlloc<'p, 'a, S: Schema> {
     writer: &'p Writer<'a, S>,
     /// The number of words that it has allocated.
     pub(crate) taken: u32,
+    /// See [`NodeAlloc::keeps_present`].
+    pub(crate) keeps_present: bool,
 }
 
 impl<'p, 'a, S: Schema> ArenaAlloc<'p, 'a, S> {
     pub(crate) fn new(writer: &'p Writer<'a, S>) -> Self {
-        Self { writer, taken: 0 }
+        Self { writer, taken: 0, keeps_present: false }
     }
 }
 
@@ -386,5 +395,10 @@ impl<S: Schema> NodeAlloc for ArenaAlloc<'_, '_, S> {
         // Cannot overflow: all these words lie in one range.
         self.taken += words;
         Ok(start)
+    }
+
+    #[inline(always)]
+    fn keeps_present(&self) -> bool {
+        self.keeps_present
     }
 }

@@ -254,8 +254,10 @@ impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
     /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and moves it to the first
     /// one. A step is then amortised O(1); it is expected O(log n) if it passes more than a few hidden versions of one key.
     #[must_use]
-    pub fn visible_at(self, seqno: u64) -> Self {
-        Self::new(self.table, Some(seqno))
+    pub fn visible_at(mut self, seqno: u64) -> Self {
+        self.at = Some(seqno);
+        self.seek_to_first();
+        self
     }
 
     /// The version that the cursor is on. O(1).

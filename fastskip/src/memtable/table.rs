@@ -4,10 +4,11 @@ use core::fmt;
 use core::ops::Deref;
 use std::io;
 
-use super::version::{MemtableCore, Version, Versioned};
+use super::version::{MemtableCore, OwnedVersion, Version, Versioned};
 use crate::bounds::KeyBounds;
 use crate::builder::{Builder, Config, Duplicates, Table};
 use crate::index::LowerBound;
+use crate::iter::source::Source;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
@@ -155,12 +156,59 @@ impl Memtable {
     /// proceed side by side, so that their cache misses overlap.
     #[must_use]
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Lookup<'_>> {
+        self.find_many(keys, seqno, Lookup::Absent, lookup)
+    }
+
+    /// Looks up each key as [`get_version`](Self::get_version) does, otherwise like [`get_many`](Self::get_many).
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// memtable.put(b"a", 1, b"x")?;
+    /// memtable.delete(b"b", 2)?;
+    /// let found = memtable.get_many_versions(&["b", "c", "a"], 9);
+    /// assert_eq!(found.iter().map(|version| version.map(|version| version.seqno)).collect::<Vec<_>>(), [Some(2), None, Some(1)]);
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn get_many_versions<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Option<Version<'_>>> {
+        self.find_many(keys, seqno, None, |list, found| self.list.show(list.node(found.with_key()?), None))
+    }
+
+    /// Like [`get_many_versions`](Self::get_many_versions), but each version keeps the table alive.
+    ///
+    /// ```
+    /// # use fastskip::Memtable;
+    /// let memtable = Memtable::new();
+    /// memtable.put(b"a", 1, b"x")?;
+    /// let found = memtable.get_many_owned(&["a", "b"], 9);
+    /// drop(memtable);
+    /// assert_eq!(found[0].as_ref().map(|version| version.value()), Some(&b"x"[..]));
+    /// assert!(found[1].is_none());
+    /// # Ok::<(), fastskip::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn get_many_owned<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Option<OwnedVersion>> {
+        self.find_many(keys, seqno, None, |_, found| {
+            let node = found.with_key()?;
+            OwnedVersion::attach(&self.list, |table| table.show(table.made()?.node(node), None))
+        })
+    }
+
+    /// Searches for all keys side by side. Returns `absent` for each, if nothing was ever written.
+    fn find_many<'a, K: AsRef<[u8]>, R: Clone>(
+        &'a self,
+        keys: &[K],
+        seqno: u64,
+        absent: R,
+        read: impl Fn(&'a List<Versioned>, LowerBound) -> R,
+    ) -> Vec<R> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
-        let mut lookups = vec![Lookup::Absent; keys.len()];
+        let mut results = vec![absent; keys.len()];
         if let Some(list) = self.list.made() {
-            list.lower_bounds(&keys, |index, found| lookups[index] = lookup(list, found));
+            list.lower_bounds(&keys, |index, found| results[index] = read(list, found));
         }
-        lookups
+        results
     }
 }
 
@@ -217,7 +265,7 @@ impl Memtable {
         self.list.is_frozen()
     }
 
-    /// Whether the table is frozen and no write is in progress: its contents no longer change.
+    /// Whether the table is frozen and no write is in progress: its contents no longer change. Once true, it remains true until a reset. O(shards).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.list.is_drained()
@@ -279,6 +327,27 @@ impl Memtable {
     pub fn freeze(&self) -> FrozenMemtable {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }
+    }
+
+    /// Like [`freeze`](Self::freeze), but does not wait: writes in progress and open reservations may still add versions. Once
+    /// [`is_drained`](Self::is_drained) returns true, the contents are final, and `freeze` returns the frozen table at once. It may be called while
+    /// this thread holds a reservation. O(shards); waits at most for a first write that is reserving the table's memory.
+    ///
+    /// ```
+    /// # use fastskip::{InsertError, Memtable, Op};
+    /// let memtable = Memtable::new();
+    /// let ops = [Op::Put { key: b"k", value: b"v" }];
+    /// let reservation = memtable.reserve(&ops)?;
+    /// memtable.begin_freeze();
+    /// assert_eq!(memtable.put(b"late", 1, b""), Err(InsertError::Frozen));
+    /// assert!(!memtable.is_drained());
+    /// reservation.apply(1);
+    /// assert!(memtable.is_drained());
+    /// assert_eq!(memtable.freeze().len(), 1);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    pub fn begin_freeze(&self) {
+        self.list.begin_freeze();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Writes to a memtable: single writes, and batches, which reserve their memory first and then cannot fail.
 
-use core::{fmt, slice};
+use core::fmt;
 use std::collections::BTreeSet;
 
+use super::op::{Op, Room, Written};
 use super::table::Memtable;
 use super::version::Versioned;
 use crate::builder::Duplicates;
@@ -12,86 +13,6 @@ use crate::mem::storage::WORD;
 use crate::node::{Kind, MAX_KEY_LEN, NewNode, Schema};
 use crate::sync::thread_index;
 use crate::tuning::GROUP;
-
-/// A write operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Op<'a> {
-    /// Stores a value for `key`.
-    Put {
-        /// The key.
-        key: &'a [u8],
-        /// The value.
-        value: &'a [u8],
-    },
-    /// Stores a tombstone for `key`, whether or not the key is in this table.
-    Delete {
-        /// The key.
-        key: &'a [u8],
-    },
-    /// Stores a value or tombstone for `key`, with a tag.
-    Tagged {
-        /// The key.
-        key: &'a [u8],
-        /// The value, given in parts that are joined. A tombstone may have a value too.
-        value: &'a [&'a [u8]],
-        /// Whether this is a value or a tombstone.
-        kind: Kind,
-        /// Six bits for the engine's use, at most [`MAX_TAG`](crate::MAX_TAG). For example, they can mark a value as a pointer to a blob or as a
-        /// merge operand, or a tombstone as weak. The table stores the tag and never interprets it. A tag other than 0 takes one byte.
-        tag: u8,
-    },
-}
-
-impl<'a> Op<'a> {
-    /// The key that the operation writes.
-    #[must_use]
-    pub fn key(&self) -> &'a [u8] {
-        match *self {
-            Self::Put { key, .. } | Self::Delete { key } | Self::Tagged { key, .. } => key,
-        }
-    }
-
-    /// The value that the operation writes, in parts.
-    #[must_use]
-    pub fn value(&self) -> &[&'a [u8]] {
-        match self {
-            Self::Put { value, .. } => slice::from_ref(value),
-            Self::Delete { .. } => &[],
-            Self::Tagged { value, .. } => value,
-        }
-    }
-
-    /// Whether the operation writes a value or a tombstone.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match *self {
-            Self::Put { .. } => Kind::Value,
-            Self::Delete { .. } => Kind::Tombstone,
-            Self::Tagged { kind, .. } => kind,
-        }
-    }
-
-    #[inline]
-    fn new_node(&self, version: u64) -> NewNode<'_> {
-        let tag = if let Self::Tagged { tag, .. } = *self { tag } else { 0 };
-        NewNode::new(self.key(), self.value(), self.kind(), tag, version)
-    }
-}
-
-/// The result of a write or a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Written {
-    /// The number of writes that were stored.
-    pub stored: usize,
-    /// The number of stored writes that replaced an earlier write with the same key and sequence number; only the others increase `len`. Always 0
-    /// unless the table has [`Duplicates::Replace`](crate::Duplicates::Replace).
-    pub replaced: usize,
-    /// The bytes of the table's memory that the writes took. [`memory_usage`](Memtable::memory_usage) grows by at least this number: blocks of the
-    /// index and ends of chunks are added.
-    pub bytes: usize,
-}
 
 /// Writing.
 impl Memtable {
@@ -158,7 +79,26 @@ impl Memtable {
     /// The same errors as [`put`](Self::put).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
-        if list.replaces() { write_replacing(list, op, seqno) } else { write::<false>(list, op, seqno) }
+        if list.replaces() { write_replacing(list, op, seqno, false) } else { write::<false>(list, op, seqno, false) }
+    }
+
+    /// Like [`write`](Self::write), but never replaces: in a table that [replaces](crate::Duplicates::Replace) it stores `op` only if its key has no
+    /// version `seqno`, not even a tombstone. Of several concurrent calls for one key and sequence number, one stores. Expected O(log n).
+    ///
+    /// ```
+    /// # use fastskip::{Duplicates, InsertError, Lookup, Memtable, Op};
+    /// let memtable = Memtable::builder().duplicates(Duplicates::Replace).build();
+    /// memtable.write_if_absent(&Op::Put { key: b"k", value: b"first" }, 0)?;
+    /// let second = memtable.write_if_absent(&Op::Put { key: b"k", value: b"second" }, 0);
+    /// assert_eq!((second, memtable.get(b"k", 0)), (Err(InsertError::DuplicateKey), Lookup::Value(b"first")));
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`; the other errors of [`put`](Self::put).
+    pub fn write_if_absent(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+        let list = self.list.for_writes(1)?;
+        if list.replaces() { write_replacing(list, op, seqno, true) } else { write::<false>(list, op, seqno, true) }
     }
 
     /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as [`reserve`](Self::reserve) and
@@ -243,6 +183,20 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     ///
+    /// The operations may be dropped before the reservation, as in the last expression of a function in the edition 2021:
+    ///
+    /// ```edition2021
+    /// # use fastskip::{Memtable, Op};
+    /// fn delete(memtable: &Memtable, key: &[u8], seqno: u64) -> bool {
+    ///     let ops = [Op::Delete { key }];
+    ///     match memtable.reserve(&ops) {
+    ///         Ok(reservation) => reservation.apply(seqno).stored == 1,
+    ///         Err(_) => false,
+    ///     }
+    /// }
+    /// # assert!(delete(&Memtable::new(), b"k", 1));
+    /// ```
+    ///
     /// # Errors
     /// * [`Frozen`](InsertError::Frozen) after `freeze`.
     /// * [`Full`](InsertError::Full) if the batch does not fit within the remaining limits. The last entry of the batch may exceed the limit on
@@ -252,21 +206,73 @@ impl Memtable {
     ///   table with the same limits.
     ///
     /// With each of these errors nothing is stored.
-    pub fn reserve<'a>(&'a self, ops: &'a [Op<'a>]) -> Result<Reservation<'a>, InsertError> {
+    pub fn reserve<'t, 'o>(&'t self, ops: &'o [Op<'o>]) -> Result<Reservation<'t, 'o>, InsertError> {
         self.reserve_for(ops, None)
     }
 
-    /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
-    fn reserve_for<'a>(
-        &'a self,
-        ops: &'a [Op<'a>],
-        number: Option<&dyn Fn(usize) -> u64>,
-    ) -> Result<Reservation<'a>, InsertError> {
-        if ops.is_empty() && self.list.made().is_none() && !self.list.is_frozen() {
-            return Ok(Reservation { inside: None, ops, alloc: ReservedAlloc::default(), replaces: false });
+    /// Whether [`reserve`](Self::reserve) would now have room for `ops`, or could have it later. It shows whether a refusal as
+    /// [`Full`](InsertError::Full) passes. The answer is found by a reservation that is dropped at once; so an untouched table reserves its memory,
+    /// the operations count as attempted, and a refusal begins back-pressure as it does for a write. O(1) for each operation, and
+    /// O(shards) if there is no room.
+    ///
+    /// ```
+    /// # use fastskip::{InsertError, Memtable, Op, Room};
+    /// let memtable = Memtable::builder().max_entries(1).build();
+    /// let ops = [Op::Put { key: b"k", value: b"v" }];
+    /// let reservation = memtable.reserve(&ops)?;
+    /// assert_eq!((memtable.put(b"a", 1, b""), memtable.room_for(&ops)), (Err(InsertError::Full), Room::Later));
+    /// drop(reservation);
+    /// assert_eq!(memtable.room_for(&ops), Room::Now);
+    /// memtable.put(b"a", 1, b"")?;
+    /// assert_eq!(memtable.room_for(&ops), Room::Never);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn room_for(&self, ops: &[Op<'_>]) -> Room {
+        let tried = self.enter_for(ops).and_then(|(list, writer)| {
+            let before = list.traffic();
+            match self.reserve_inside(list, writer, ops, None) {
+                // No other writer was inside, and none came: all that is taken is taken for good.
+                Err(InsertError::Full) if before.0 == 1 && list.traffic() == (0, before.1) => Ok(Room::Never),
+                reserved => reserved.map(|_| Room::Now),
+            }
+        });
+        match tried {
+            Ok(room) => room,
+            // Others hold room; or there are too many writers, or the system has refused memory.
+            Err(InsertError::Full) => Room::Later,
+            Err(_) => Room::Never,
         }
+    }
+
+    /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
+    fn reserve_for<'t, 'o>(
+        &'t self,
+        ops: &'o [Op<'o>],
+        number: Option<&dyn Fn(usize) -> u64>,
+    ) -> Result<Reservation<'t, 'o>, InsertError> {
+        if ops.is_empty() && self.list.made().is_none() && !self.list.is_frozen() {
+            let room = ReservedRoom { inside: None, alloc: ReservedAlloc::default() };
+            return Ok(Reservation { room, ops, replaces: false });
+        }
+        let (list, writer) = self.enter_for(ops)?;
+        self.reserve_inside(list, writer, ops, number)
+    }
+
+    #[inline]
+    fn enter_for(&self, ops: &[Op<'_>]) -> Result<(&List<Versioned>, Writer<'_, Versioned>), InsertError> {
         let list = self.list.for_writes(ops.len() as u64)?;
-        let writer = list.enter(thread_index(), ops.len() as u64)?;
+        Ok((list, list.enter(thread_index(), ops.len() as u64)?))
+    }
+
+    #[inline]
+    fn reserve_inside<'t, 'o>(
+        &'t self,
+        list: &'t List<Versioned>,
+        writer: Writer<'t, Versioned>,
+        ops: &'o [Op<'o>],
+        number: Option<&dyn Fn(usize) -> u64>,
+    ) -> Result<Reservation<'t, 'o>, InsertError> {
         let replaces = list.replaces();
         let (words, last) = self.words_for(ops)?;
         let mut entries = ops.len() as u64;
@@ -282,7 +288,7 @@ impl Memtable {
             start = writer.reserve(entries, words, last);
         }
         let alloc = ReservedAlloc { start: start?, words: words as u32, entries };
-        Ok(Reservation { inside: Some((announced, writer)), ops, alloc, replaces })
+        Ok(Reservation { room: ReservedRoom { inside: Some((announced, writer)), alloc }, ops, replaces })
     }
 
     /// The maximum number of `ops` that are new entries: no entry disappears meanwhile. O(log n) for each operation.
@@ -294,9 +300,14 @@ impl Memtable {
     }
 }
 
-/// Stores `op`; with `REPLACE`, also if its key already has a version `seqno`.
+/// Stores `op`; with `REPLACE`, unless `keeps_present`, also if its key already has a version `seqno`.
 #[inline(always)]
-fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+fn write<const REPLACE: bool>(
+    list: &List<Versioned>,
+    op: &Op<'_>,
+    seqno: u64,
+    keeps_present: bool,
+) -> Result<Written, InsertError> {
     let writer = list.enter(thread_index(), 1)?;
     let new = op.new_node(seqno);
     if !new.is_encodable() {
@@ -304,6 +315,7 @@ fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -
     }
     let new = if REPLACE { new.replaceable() } else { new };
     let mut alloc = ArenaAlloc::new(&writer);
+    alloc.keeps_present = keeps_present;
     let outcome = writer.insert::<REPLACE>(&new, &mut alloc)?;
     if let Outcome::Present(_) = outcome {
         return Err(InsertError::DuplicateKey);
@@ -314,8 +326,13 @@ fn write<const REPLACE: bool>(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -
 
 /// A separate function, so that tables that reject duplicates do not pay for it.
 #[inline(never)]
-fn write_replacing(list: &List<Versioned>, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-    write::<true>(list, op, seqno)
+fn write_replacing(
+    list: &List<Versioned>,
+    op: &Op<'_>,
+    seqno: u64,
+    keeps_present: bool,
+) -> Result<Written, InsertError> {
+    write::<true>(list, op, seqno, keeps_present)
 }
 
 /// Keys in parts are joined on the stack up to this length.
@@ -348,15 +365,21 @@ impl NodeAlloc for ReservedAlloc {
 
 /// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, even if other memory was allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
-pub struct Reservation<'a> {
-    /// `None` if there are no operations and the table is untouched: then it takes no memory.
-    inside: Option<(Announced<'a>, Writer<'a, Versioned>)>,
-    ops: &'a [Op<'a>],
-    alloc: ReservedAlloc,
+pub struct Reservation<'t, 'o> {
+    room: ReservedRoom<'t>,
+    ops: &'o [Op<'o>],
     replaces: bool,
 }
 
-impl Reservation<'_> {
+/// The reserved memory. Only this part of a reservation is dropped by code, and it has no operations: so the compiler lets these end before the
+/// reservation does (otherwise E0597).
+struct ReservedRoom<'t> {
+    /// `None` if there are no operations and the table is untouched: then it takes no memory.
+    inside: Option<(Announced<'t>, Writer<'t, Versioned>)>,
+    alloc: ReservedAlloc,
+}
+
+impl Reservation<'_, '_> {
     /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write gets the next number, up to at most
     /// `u64::MAX`. A write is not stored if its key already has a version with the same number, unless the table
     /// [replaces](crate::Duplicates::Replace) it.
@@ -391,10 +414,12 @@ impl Reservation<'_> {
 
     #[inline(never)]
     fn store_as<'n, const REPLACE: bool>(mut self, new_node: impl Fn(usize) -> NewNode<'n>) -> Written {
-        let Self { inside: Some((announced, writer)), ops, alloc, .. } = &mut self else { return Written::default() };
+        let ReservedRoom { inside: Some((announced, writer)), alloc } = &mut self.room else {
+            return Written::default();
+        };
         let reserved = alloc.words;
         let (mut stored, mut replaced) = (0, 0);
-        writer.insert_all::<REPLACE>(ops.len(), new_node, alloc, |index, outcome| {
+        writer.insert_all::<REPLACE>(self.ops.len(), new_node, alloc, |index, outcome| {
             stored += usize::from(matches!(outcome, Ok(Outcome::New(_) | Outcome::Replaced(_))));
             replaced += usize::from(REPLACE && matches!(outcome, Ok(Outcome::Replaced(_))));
             if index % GROUP == GROUP - 1 {
@@ -405,7 +430,7 @@ impl Reservation<'_> {
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for ReservedRoom<'_> {
     fn drop(&mut self) {
         let has_rest = self.alloc.words != 0 || self.alloc.entries != 0;
         if let Some((_, writer)) = self.inside.as_ref().filter(|_| has_rest) {
@@ -414,7 +439,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-impl fmt::Debug for Reservation<'_> {
+impl fmt::Debug for Reservation<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation").field("ops", &self.ops.len()).finish_non_exhaustive()
     }

@@ -110,6 +110,11 @@ impl ConcurrentSkipList {
         self.list.freeze();
     }
 
+    /// Like [`freeze`](Self::freeze), but does not wait; see [`Memtable::begin_freeze`](crate::Memtable::begin_freeze). O(shards).
+    pub fn begin_freeze(&self) {
+        self.list.begin_freeze();
+    }
+
     /// Removes all entries and accepts writes again, also after [`freeze`](Self::freeze). The list keeps its memory. If it got a smaller range than
     /// its limit requests, it instead releases its memory, and the next write requests the range again. The `&mut` borrow guarantees that no slice,
     /// cursor or snapshot of the list exists.
@@ -305,7 +310,7 @@ impl ConcurrentSkipList {
         self.is_frozen()
     }
 
-    /// Whether the list is frozen and no write is in progress: its contents no longer change.
+    /// Whether the list is frozen and no write is in progress: its contents no longer change. Once true, it remains true until a reset. O(shards).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.list.is_drained()

@@ -8,7 +8,7 @@ use fastskip::{BatchError, ConcurrentSkipList, Entry, InsertError, MAX_KEY_LEN, 
 
 use super::input::Input;
 use super::limits::{TableLimits, mean, too_large};
-use super::moves::{self, compare_moves};
+use super::moves::{self, compare_bounded, compare_moves};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -117,6 +117,10 @@ impl Known {
             SkipListOp::Seek => self.seek(list, &input.key(), false),
             SkipListOp::SeekForPrev => self.seek(list, &input.key(), true),
             SkipListOp::Freeze => {
+                if self.attempts % 2 == 1 {
+                    list.begin_freeze();
+                    assert!(list.is_drained(), "no writer is inside");
+                }
                 list.freeze();
                 self.frozen = true;
             }
@@ -258,6 +262,11 @@ impl Known {
                 entries(&self.model).filter(|entry| RangeBounds::<[u8]>::contains(&range, entry.key)).collect();
             compare_walk(|| list.range(range), &within);
             compare_walk(|| list.owned_range(range), &within);
+            let shown: Vec<_> = within.iter().copied().map(moves::entry).collect();
+            match to.len() % 2 {
+                0 => compare_bounded(&list.cursor().within(range), &shown, [from, to], 0),
+                _ => compare_bounded(&list.owned_cursor().within(range), &shown, [from, to], 0),
+            }
         }
     }
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
-    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, OwnedVersion, Version,
+    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, OwnedVersion, Room, Version,
 };
 
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
-use super::moves::{self, Step, compare_moves, compare_steps};
+use super::moves::{self, Step, compare_bounded, compare_moves, compare_steps};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -108,7 +108,13 @@ impl Pair {
                     self.is_scrambled = true;
                 }
             }
-            MemtableOp::Freeze => self.frozen = Some(self.memtable.freeze()),
+            MemtableOp::Freeze => {
+                if self.attempts % 2 == 1 {
+                    self.memtable.begin_freeze();
+                    assert!(self.memtable.is_drained(), "no writer is inside");
+                }
+                self.frozen = Some(self.memtable.freeze());
+            }
             MemtableOp::Replace => self.replace(),
         }
     }
@@ -160,12 +166,16 @@ impl Pair {
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
         let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
+        let if_absent = key.len() % 4 == 2;
         let foretold = match self.duplicates {
-            Duplicates::Reject if is_there && self.frozen.is_none() => Err(InsertError::DuplicateKey),
+            duplicates if is_there && self.frozen.is_none() && (if_absent || duplicates == Duplicates::Reject) => {
+                Err(InsertError::DuplicateKey)
+            }
             _ => self.foretell_new(&sizes, usize::from(!is_there)),
         };
         let memtable = &self.memtable;
         let found = input.somewhere(|| match &value {
+            _ if if_absent => memtable.write_if_absent(&operation(key, value.as_deref()), seqno),
             // Half of the values are written in parts.
             Some(value) if key.len() % 2 == 1 => {
                 let ((a, b), (c, d)) = (key.split_at(key.len() / 2), value.split_at(value.len() / 2));
@@ -230,6 +240,9 @@ impl Pair {
         let memtable = &self.memtable;
         let found = input.somewhere(|| memtable.reserve(&ops).map(drop));
         self.judge(MemtableOp::DropReservation, foretold, found, &sizes);
+        let room = self.memtable.room_for(&ops);
+        self.attempts += ops.len();
+        assert!(room != Room::Later && (room == Room::Now || found.is_err()), "{room:?}, nothing is in progress");
     }
 
     /// Another memtable with the same limits takes the place of this one. The old one lives as long as a cursor on it.
@@ -250,6 +263,9 @@ impl Pair {
 
 fn operation<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Op<'a> {
     match value {
+        Some(value) if key.len() % 2 == 0 => {
+            Op::Joined { key, value: value.split_at(value.len() / 3).into(), kind: Kind::Value, tag: 0 }
+        }
         Some(value) => Op::Put { key, value },
         None => Op::Delete { key },
     }
@@ -278,6 +294,9 @@ impl Pair {
         };
         assert_eq!(self.memtable.get(key, seqno), expected);
         assert_eq!(self.memtable.get_many(&[key, key], seqno), [expected; 2]);
+        assert_eq!(self.memtable.get_many_versions(&[key, key], seqno), [version; 2]);
+        let owned = self.memtable.get_many_owned(&[key, key], seqno);
+        assert!(owned.iter().map(|owned| owned.as_ref().map(OwnedVersion::as_version)).eq([version; 2]));
     }
 
     fn range(&self, from: &[u8], to: &[u8], seqno: u64) {
@@ -291,6 +310,12 @@ impl Pair {
                 versions(&self.model).filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).collect();
             compare_walk(|| self.memtable.versions_of(range), &all);
             compare_walk(|| self.memtable.owned_versions_of(range), &all);
+            let (is_all, owned) = (to.len() % 2 == 1, self.memtable.owned_cursor());
+            let shown: Vec<_> = if is_all { &all } else { &within }.iter().copied().map(moves::version).collect();
+            match is_all {
+                true => compare_bounded(&owned.within(range), &shown, [from, to], seqno),
+                false => compare_bounded(&owned.visible_at(seqno).within(range), &shown, [from, to], seqno),
+            }
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);

@@ -122,6 +122,15 @@ pub(crate) fn compare_moves(mut cursor: impl Moves, shown: &[Shown<'_>], (key, s
     compare_walks(&cursor, shown, is_found, end(shown, back));
 }
 
+/// Checks the moves of a cursor with bounds, which yields `shown`, from places at the bounds and outside: forward from half of them, backward from
+/// the others.
+pub(crate) fn compare_bounded(cursor: &impl Moves, shown: &[Shown<'_>], ends: [&[u8]; 2], seqno: u64) {
+    let places = [ends[0], ends[1], &[], &[u8::MAX; 9]];
+    for (key, number) in places.into_iter().zip(ends[0].len()..) {
+        compare_moves(cursor.clone(), shown, (key, seqno), number % 2 == 1);
+    }
+}
+
 /// Checks the steps from an end of a cursor that yields `shown`.
 pub(crate) fn compare_steps(
     mut cursor: impl Moves,

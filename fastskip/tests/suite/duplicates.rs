@@ -44,6 +44,32 @@ fn every_read_shows_the_last_write() {
     memtable.validate();
 }
 
+/// Catches two writers that both store a key which only one may store, and room for refused entries that does not come back.
+#[test]
+fn of_racing_writes_of_an_absent_key_exactly_one_stores() {
+    const KEYS: usize = 20_000;
+    let memtable = Memtable::builder().shards(4).max_entries(KEYS + 1).duplicates(Duplicates::Replace).build();
+    let write = |key: u32, racer| memtable.write_if_absent(&Op::Put { key: &key.to_be_bytes(), value: &[racer] }, 1);
+    let stored = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for racer in 0..4 {
+            let (write, stored) = (&write, &stored);
+            scope.spawn(move || {
+                for key in (0..KEYS as u32).map(|number| number.wrapping_mul(0x9e37_79b1)) {
+                    match write(key, racer) {
+                        Ok(_) => _ = stored.fetch_add(1, Ordering::Relaxed),
+                        Err(refusal) => assert_eq!(refusal, InsertError::DuplicateKey),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((stored.into_inner(), memtable.len()), (KEYS, KEYS));
+    memtable.put(b"last", 1, b"").unwrap();
+    assert_eq!(memtable.write_if_absent(&Op::Delete { key: b"more" }, 1), Err(InsertError::Full));
+    memtable.validate();
+}
+
 /// Catches a batch that every table refuses as `Full`, so that a caller who retries with fresh tables never ends.
 #[test]
 fn a_batch_of_replacements_that_fits_no_table_is_too_large_at_every_door() {

@@ -24,8 +24,8 @@ const FOLDERS: [(&str, &str); 8] = [
     ("index", "steps block tree descent ties prefix search estimate hint split replace neighbours test_scramble"),
     ("index/block", "header shared locked"),
     ("list", "gate counts run state stats group writer lazy"),
-    ("iter", "readahead position source walk cursor owned range"),
-    ("memtable", "version table read write"),
+    ("iter", "readahead position source walk owned range cursor"),
+    ("memtable", "version table op read write"),
     ("skiplist", "stamp table entry read write"),
 ];
 

@@ -67,6 +67,8 @@ macro_rules! every_model {
             freeze_waits_for_a_dropped_reservation_i7: seal::drain(Fate::Dropped, 1);
             two_freezes_wait_for_an_open_reservation_i7: seal::drain(Fate::Applied, 2);
             freeze_waits_for_a_batch_in_order_i7: seal::drain(Fate::Follows, 1);
+            begun_freeze_drains_without_waiting_i7: seal::begun();
+            freeze_waits_where_another_thread_began_it_i7: seal::begun_and_waited_for();
             refused_writer_sees_what_led_to_the_freeze_i7: seal::successor(seal::by_refusal);
             who_sees_the_freeze_sees_what_led_to_it_i7: seal::successor(Memtable::is_frozen);
             first_chunk_is_fetched_once_i6: arena::refill(2, false);

@@ -87,6 +87,35 @@ pub(super) fn drain(fate: Fate, freezers: usize) -> Program<Memtable> {
         })
 }
 
+/// Thread 0 writes; thread 1 closes the gates without waiting, and reads if nobody is inside.
+pub(super) fn begun() -> Program<Memtable> {
+    Program::new(|| holding(2, &[b"b", b"z"]))
+        .thread(|memtable| if memtable.put(b"k", 2, b"").is_ok() { "stored" } else { "refused" })
+        .thread(|memtable| {
+            memtable.begin_freeze();
+            if memtable.is_drained() { memtable.all_versions().count().to_string() } else { "open".to_owned() }
+        })
+        .at_rest(|memtable| {
+            memtable.validate();
+            assert!(memtable.is_drained());
+        })
+        .expects(&["refused | 2", "refused | open", "stored | 3", "stored | open"])
+}
+
+/// Thread 0 writes, thread 1 closes the gates, and thread 2 freezes and so waits.
+pub(super) fn begun_and_waited_for() -> Program<Memtable> {
+    Program::new(|| holding(1, &[b"b"]))
+        .thread(|memtable| if memtable.put(b"k", 2, b"").is_ok() { "stored" } else { "refused" })
+        .thread(Memtable::begin_freeze)
+        .thread(|memtable| {
+            let frozen = memtable.freeze();
+            assert!(frozen.is_drained());
+            frozen.all_versions().count().to_string()
+        })
+        .at_rest(Memtable::validate)
+        .expects(&["refused | 1", "stored | 2"])
+}
+
 /// A table, and whether its successor is published.
 pub(super) type Published = (Memtable, AtomicU32);
 

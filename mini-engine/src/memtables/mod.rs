@@ -73,7 +73,7 @@ impl Table {
 }
 
 pub(crate) enum Reservation<'a> {
-    SkipList(fastskip::Reservation<'a>),
+    SkipList(fastskip::Reservation<'a, 'a>),
     Vector(VectorReservation<'a>),
 }
 
