@@ -73,6 +73,11 @@ impl<T: Table> Builder<T> {
         Self { config: Config::new(), table: PhantomData }
     }
 
+    /// The same settings, for a table of another type.
+    pub(crate) fn of_table<U: Table>(self) -> Builder<U> {
+        Builder { config: self.config, table: PhantomData }
+    }
+
     /// The number of shards, from 1 to [`MAX_SHARDS`]; other numbers are clamped to this range. Default: the available parallelism.
     ///
     /// Threads are assigned to shards in turn, in the order of their first write to any table. There may be more threads

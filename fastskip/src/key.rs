@@ -15,9 +15,14 @@
 //! (`a` and `a\0`), which are settled by comparing the whole keys. Lengths stop at 255: two keys that share more bytes are distinguished by their
 //! bytes 255..258, or else by the whole keys. The head stands for the empty key, which precedes every key in both orders.
 //!
-//! I9 partial key: every link holds the partial key that [`PartialKey::between`] computes from the keys of its two nodes. Checked by `validate`.
+//! All this holds for the sort keys of a table's [`Order`], which are the keys themselves if the order is bytewise. Whole keys are then compared by
+//! their sort keys first, and by the order's tie-break last.
+//!
+//! I9 partial key: every link holds the partial key that [`PartialKey::between`] computes from the sort keys of its two nodes. Checked by `validate`.
 
 use core::cmp::Ordering;
+
+use crate::order::Order;
 
 /// The maximum counted length of a shared prefix.
 pub(crate) const MAX_SHARED: u32 = 255;
@@ -36,8 +41,15 @@ impl PartialKey {
         Self((MAX_SHARED - shared) << 24 | four_bytes(key, shared as usize) >> 8)
     }
 
-    /// The partial key of a link from a node with key `from` to one with key `to`.
-    pub(crate) fn between(from: &[u8], to: &[u8]) -> Self {
+    /// [`new`](Self::new) for the sort key of `key` in an order.
+    #[inline(always)]
+    pub(crate) fn of<O: Order>(key: &[u8], shared: u32) -> Self {
+        Self::new(O::sort_key(key).as_ref(), shared)
+    }
+
+    /// The partial key of a link from a node with sort key `from` to one with sort key `to`.
+    pub(crate) fn between(from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Self {
+        let (from, to) = (from.as_ref(), to.as_ref());
         Self::new(to, compare(from, to, 0).1)
     }
 
@@ -62,13 +74,28 @@ impl PartialKey {
     }
 }
 
-/// The order of two keys; most keys differ in their first eight bytes, which are compared without a function call.
+/// The order of two keys; most sort keys differ in their first eight bytes, which are compared without a function call.
 #[inline(always)]
-pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
-    match (word_at(a, 0), word_at(b, 0)) {
+pub(crate) fn order<O: Order>(a: &[u8], b: &[u8]) -> Ordering {
+    let (sort_a, sort_b) = (O::sort_key(a), O::sort_key(b));
+    let (sort_a, sort_b) = (sort_a.as_ref(), sort_b.as_ref());
+    match (word_at(sort_a, 0), word_at(sort_b, 0)) {
         (Some(x), Some(y)) if x != y => x.cmp(&y),
-        _ => a.cmp(b),
+        _ => sort_a.cmp(sort_b).then_with(|| O::break_tie(a, b)),
     }
+}
+
+/// Whether two keys are the same in their order.
+#[inline(always)]
+pub(crate) fn is_same<O: Order>(a: &[u8], b: &[u8]) -> bool {
+    O::sort_key(a).as_ref() == O::sort_key(b).as_ref() && O::break_tie(a, b) == Ordering::Equal
+}
+
+/// The order of two keys, and what [`compare`] returns for the length that their sort keys share.
+#[inline(always)]
+pub(crate) fn compare_keys<O: Order>(a: &[u8], b: &[u8], known: u32) -> (Ordering, u32) {
+    let (order, shared) = compare(O::sort_key(a).as_ref(), O::sort_key(b).as_ref(), known);
+    (order.then_with(|| O::break_tie(a, b)), shared)
 }
 
 /// The four bytes of `key` from `at` on, as a big-endian number; bytes past the end of the key are zeros.
@@ -81,6 +108,7 @@ pub(crate) fn four_bytes(key: &[u8], at: usize) -> u32 {
 }
 
 /// [`four_bytes`] if fewer than four bytes are left.
+#[inline]
 fn last_bytes(key: &[u8], at: usize) -> u32 {
     match key.last_chunk() {
         // The bytes before `at` are shifted out.
@@ -131,6 +159,7 @@ fn word_at(key: &[u8], at: usize) -> Option<[u8; 8]> {
 }
 
 /// The first place where `longer` differs from its own first `both` bytes followed by zeros.
+#[inline]
 fn padded_end(longer: &[u8], both: usize) -> u32 {
     let window = longer.len().min(MAX_SHARED as usize);
     match longer.get(both..window).and_then(|rest| rest.iter().position(|&byte| byte != 0)) {
@@ -144,6 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::order::Bytewise;
 
     fn padded(key: &[u8]) -> Vec<u8> {
         let mut long = key.to_vec();
@@ -191,7 +221,7 @@ mod tests {
             for known in 0..=shared {
                 prop_assert_eq!(compare(&a, &b, known), (a.cmp(&b), shared));
             }
-            prop_assert_eq!(order(&a, &b), a.cmp(&b));
+            prop_assert_eq!(order::<Bytewise>(&a, &b), a.cmp(&b));
         }
 
         /// Catches a link that distinguishes equal keys, so that a walk would show two versions of a key; and a link that distinguishes no keys.

@@ -8,8 +8,8 @@
 //! built once, a sorted buffer. Do not use them if the memory of single entries must be freed: memory is freed only with the whole table. For small
 //! data in one thread `BTreeMap` is the better choice, and for lookups without order a hash map.
 //!
-//! Keys are ordered bytewise. Other orders need an order-preserving encoding, such as big-endian integers with the sign bit flipped. The book's page
-//! "Orders of your own" shows more encodings, and why there is no comparator:
+//! Keys are ordered bytewise. For other orders use an order-preserving encoding, such as big-endian integers with the sign bit flipped, or a table
+//! with an [`Order`] of your own. The book's page "Orders of your own" shows more encodings, and when to use which:
 //!
 //! ```
 //! use fastskip::ConcurrentSkipList;
@@ -27,7 +27,7 @@
 //! ```
 //!
 //! The crate's folder `examples` has programs of less than 80 lines: `basic`, `concurrent_writers`, `snapshots`, `batches`, `key_encoding`,
-//! `lsm_memtable` and `mvcc`.
+//! `orders`, `lsm_memtable` and `mvcc`.
 //!
 //! # Guarantees
 //!
@@ -67,6 +67,7 @@ mod list;
 mod mem;
 mod memtable;
 mod node;
+mod order;
 mod skiplist;
 mod sync;
 #[cfg(feature = "scramble")]
@@ -88,6 +89,7 @@ pub use memtable::{
     Version, Versions, Written,
 };
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
+pub use order::{Bytewise, Order};
 pub use skiplist::{
     ConcurrentSkipList, Cursor, Entry, FrozenList, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
     SealError, Snapshot,

@@ -1,11 +1,12 @@
 //! Corrupts the hints of a table at random, for tests (`index/test_scramble.rs`). Compiled only with the feature `scramble`.
 
 use crate::memtable::Memtable;
+use crate::order::Order;
 use crate::skiplist::ConcurrentSkipList;
 
 macro_rules! scramble {
     ($($table:ident),+) => {
-        $(impl $table {
+        $(impl<O: Order> $table<O> {
             /// Corrupts the hints at which searches begin: every result stays right, but some searches cost more. For tests. O(n).
             #[doc(hidden)]
             pub fn scramble_hints(&self, seed: u64) {

@@ -35,9 +35,9 @@ mod state;
 
 pub use damage::{file_dump, log_replay, manifest, table_block, table_footer, table_partition, table_root};
 pub use engine::engine_ops;
-pub use models::Met;
 pub use models::list::{SkipListOp, skiplist_ops};
 pub use models::memtable::{MemtableOp, memtable_ops};
+pub use models::{Met, order_ops};
 pub use server::{COMMANDS, server_requests};
 
 /// A target's body.

@@ -43,6 +43,8 @@ mod group_commit;
 mod memtable;
 #[path = "../../fastskip/src/node/mod.rs"]
 mod node;
+#[path = "../../fastskip/src/order.rs"]
+mod order;
 /// Also a module of the engine.
 #[path = "../../mini-engine/src/db/core/publication.rs"]
 mod publication;

@@ -5,6 +5,7 @@ use core::ops::Range;
 use super::block::{BlockId, Header, ReadBlock, Rows};
 use super::tree::Index;
 use crate::node::{Cost, Predecessor, Schema, Side, Target};
+use crate::order::Order;
 use crate::tuning::STABLE_LOOKS;
 
 /// The place to which the index sends a search.
@@ -53,15 +54,15 @@ struct Lens {
 
 impl Lens {
     #[inline(always)]
-    fn new(header: Header, target: &Target<'_>) -> Self {
+    fn new<O: Order>(header: Header, target: &Target<'_>) -> Self {
         let prefix = header.prefix();
-        Self { prefix, partial: header.partial_of(target.key), longest: prefix }
+        Self { prefix, partial: header.partial_in::<O>(target.key), longest: prefix }
     }
 
     #[inline(always)]
-    fn move_to(&mut self, header: Header, target: &Target<'_>) {
+    fn move_to<O: Order>(&mut self, header: Header, target: &Target<'_>) {
         if header.prefix() != self.prefix {
-            *self = Self { longest: self.longest.max(header.prefix()), ..Self::new(header, target) };
+            *self = Self { longest: self.longest.max(header.prefix()), ..Self::new::<O>(header, target) };
         }
     }
 }
@@ -71,11 +72,11 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(always)]
     pub(crate) fn probe(&self, target: Target<'_>, ties: Ties, cost: &mut impl Cost) -> Option<Probe> {
         let mut block = self.read(self.root()?);
-        let mut lens = Lens::new(block.header, &target);
+        let mut lens = Lens::new::<S::Order>(block.header, &target);
         // I2: each step leads one level down.
         while block.header.level() > 0 {
             block = self.read(self.child_for(block, lens, &target, ties, cost)?);
-            lens.move_to(block.header, &target);
+            lens.move_to::<S::Order>(block.header, &target);
         }
         self.probe_leaf(block, lens, &target, ties, cost)
     }
@@ -94,7 +95,7 @@ impl<S: Schema, T> Index<S, T> {
     pub(crate) fn probe_down(&self, descent: &mut Descent, target: &Target<'_>, ties: Ties) -> bool {
         let Some(at) = descent.at else { return false };
         let block = self.read(at);
-        descent.lens.move_to(block.header, target);
+        descent.lens.move_to::<S::Order>(block.header, target);
         descent.at = self.child_for(block, descent.lens, target, ties, &mut ());
         block.header.is_tied()
     }
@@ -106,7 +107,7 @@ impl<S: Schema, T> Index<S, T> {
         // I2: each step leads one level down.
         debug_assert_eq!(leaf.header.level(), 0);
         let mut lens = descent.lens;
-        lens.move_to(leaf.header, target);
+        lens.move_to::<S::Order>(leaf.header, target);
         self.probe_leaf(leaf, lens, target, ties, &mut ())
     }
 
@@ -159,7 +160,7 @@ impl<S: Schema, T> Index<S, T> {
         let mut looks = 1;
         loop {
             let block = self.read(block);
-            let slot = self.slot_of(block, block.header.partial_of(target.key), target, ties, cost);
+            let slot = self.slot_of(block, block.header.partial_in::<S::Order>(target.key), target, ties, cost);
             // A slot may be counted before it is visible.
             let child = (0..=slot).rev().find_map(|slot| block.child(slot));
             looks += 1;
@@ -244,7 +245,9 @@ impl<S: Schema, T> Index<S, T> {
             }
             let slot = match by {
                 By::Keys(side) => self.last_slot(block, target, side, 1..header.count(), cost),
-                By::PartialKeys => self.slot_of(block, header.partial_of(target.key), &target, Ties::Settle, cost),
+                By::PartialKeys => {
+                    self.slot_of(block, header.partial_in::<S::Order>(target.key), &target, Ties::Settle, cost)
+                }
             };
             if slot + 1 < header.count() {
                 at.upper = block.separator(slot + 1);
@@ -303,10 +306,12 @@ pub(super) struct Path {
 
 impl Path {
     /// The blocks, the root first; at least one.
+    #[inline]
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps[..self.len]
     }
 
+    #[inline]
     pub(super) fn leaf(&self) -> BlockId {
         self.steps[self.len - 1].block
     }

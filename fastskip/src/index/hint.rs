@@ -14,6 +14,7 @@ use super::search::Seek;
 use super::tree::Index;
 use crate::mem::arena::Pending;
 use crate::node::{NodeId, Predecessor, Schema, Side, Target};
+use crate::order::Order;
 use crate::tuning::{HINT_TRIES, HINTED_OF, MEND_HINTS, MEND_STEP, SPARSE_WALK, SPARSE_WORDS, WALK_LIMIT};
 
 /// The result of adding a hint.
@@ -58,13 +59,15 @@ impl<S: Schema, T: Pending> Index<S, T> {
             // The target must begin with the bytes that the leaf's partial keys leave out. The hint from which the search began has these bytes,
             // unless it is the head, whose key is not a key of the leaf.
             let has_prefix = || match seek.hint {
-                Predecessor::HEAD => self.prefix_with(*leaf, target.key, None) == leaf.header.prefix(),
+                Predecessor::HEAD => {
+                    self.prefix_with(*leaf, S::Order::sort_key(target.key).as_ref(), None) == leaf.header.prefix()
+                }
                 _ => seek.hint_shared >= leaf.header.prefix(),
             };
             let fits = !leaf.header.is_full() && has_prefix();
             let slot = || leaf.find_hint(seek.hint, seek.slot.into());
             if let Some(slot) = fits.then(slot).flatten() {
-                let partial = leaf.header.partial_of(target.key);
+                let partial = leaf.header.partial_in::<S::Order>(target.key);
                 // The new hint goes behind hints that other writers put there meanwhile, if their nodes precede the new node.
                 let precedes = |slot: usize| {
                     let hint = |hint| self.nodes.compare(hint, target).order == Ordering::Less;
@@ -122,7 +125,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
                 };
             }
             let slot = self.slot_behind(&mut leaf, hint);
-            let partial = leaf.header.partial_of(hint.target.key);
+            let partial = leaf.header.partial_in::<S::Order>(hint.target.key);
             self.insert_slot(&mut leaf, slot, partial, SlotContent::Hint(hint.node.into()));
             return Hinted::Added;
         }
@@ -131,8 +134,8 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// The place of a hint in its locked leaf. Partial keys decide once they fit the new key, so nodes are read only for ties.
     fn slot_behind(&self, leaf: &mut Locked<'_>, hint: NewHint<'_>) -> usize {
-        self.shorten_prefix(leaf, hint.target.key, Some(hint.node));
-        let partial = leaf.header.partial_of(hint.target.key);
+        self.shorten_prefix(leaf, S::Order::sort_key(hint.target.key).as_ref(), Some(hint.node));
+        let partial = leaf.header.partial_in::<S::Order>(hint.target.key);
         self.slot_of(**leaf, partial, &hint.target, Ties::Settle, &mut ()) + 1
     }
 

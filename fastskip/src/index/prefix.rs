@@ -9,6 +9,7 @@ use super::ties::Gaps;
 use super::tree::Index;
 use crate::key;
 use crate::node::{NodeId, Predecessor, Schema, Target};
+use crate::order::Order;
 
 /// A node that gets a hint.
 #[derive(Debug, Clone, Copy)]
@@ -35,33 +36,37 @@ impl<S: Schema, T> Index<S, T> {
     /// Shortens the prefixes of the blocks on the path, except the leaf, to the bytes that their keys share with the new one. Returns false if a lock
     /// is taken.
     pub(super) fn shorten_prefixes(&self, path: &Path, hint: NewHint<'_>) -> bool {
+        let sort_key = S::Order::sort_key(hint.target.key);
         path.steps()[..path.steps().len() - 1].iter().all(|step| {
             let block = self.read(step.block);
-            if block.header.prefix() <= self.prefix_with(block, hint.target.key, Some(hint.node)) {
+            if block.header.prefix() <= self.prefix_with(block, sort_key.as_ref(), Some(hint.node)) {
                 return true;
             }
             block
                 .try_lock()
-                .map(|mut locked| self.shorten_prefix(&mut locked, hint.target.key, Some(hint.node)))
+                .map(|mut locked| self.shorten_prefix(&mut locked, sort_key.as_ref(), Some(hint.node)))
                 .is_some()
         })
     }
 
-    /// Shortens the prefix of a block to the bytes that `key` shares with the block's keys, not counting the key of the node `not`.
-    pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, key: &[u8], not: Option<NodeId>) {
-        let shared = self.prefix_with(**block, key, not);
+    /// Shortens the prefix of a block to the bytes that `sort_key` shares with the block's sort keys, not counting the key of the node `not`.
+    pub(super) fn shorten_prefix(&self, block: &mut Locked<'_>, sort_key: &[u8], not: Option<NodeId>) {
+        let shared = self.prefix_with(**block, sort_key, not);
         if shared < block.header.prefix() {
             self.set_prefix(block, shared);
         }
     }
 
-    /// The number of bytes that `key` shares with the block's keys, not counting the key of the node `not`; at most the block's prefix.
-    pub(super) fn prefix_with(&self, block: ReadBlock<'_>, key: &[u8], not: Option<NodeId>) -> u32 {
+    /// The number of bytes that `sort_key` shares with the block's sort keys, not counting the key of the node `not`; at most the block's prefix.
+    pub(super) fn prefix_with(&self, block: ReadBlock<'_>, sort_key: &[u8], not: Option<NodeId>) -> u32 {
         if block.header.prefix() == 0 {
             return 0;
         }
         match self.reference(block, not) {
-            Some(node) => key::compare(self.nodes.node(node).key(), key, 0).1.min(block.header.prefix()),
+            Some(node) => {
+                let shared = key::compare(self.nodes.node(node).sort_key().as_ref(), sort_key, 0).1;
+                shared.min(block.header.prefix())
+            }
             // The block has no other key.
             None => block.header.prefix(),
         }
@@ -81,7 +86,7 @@ impl<S: Schema, T> Index<S, T> {
     pub(super) fn set_prefix(&self, block: &mut Locked<'_>, prefix: u32) {
         block.set_prefix(prefix);
         for slot in 0..block.header.count() {
-            let partial = block.header.partial_of(self.slot_key(block, slot));
+            let partial = block.header.partial_of(self.slot_sort_key(block, slot).as_ref());
             block.set_partial(slot, partial);
         }
     }
@@ -113,8 +118,9 @@ impl<S: Schema, T> Index<S, T> {
         }
     }
 
-    /// The number of bytes that the keys of two nodes share.
+    /// The number of bytes that the sort keys of two nodes share.
     pub(super) fn shared(&self, a: NodeId, b: NodeId) -> u32 {
-        key::compare(self.nodes.node(a).key(), self.nodes.node(b).key(), 0).1
+        let (a, b) = (self.nodes.node(a).sort_key(), self.nodes.node(b).sort_key());
+        key::compare(a.as_ref(), b.as_ref(), 0).1
     }
 }

@@ -140,9 +140,9 @@ impl<S: Schema, T: Pending> Index<S, T> {
         }
         self.tie_if_needed(&mut right);
         // Adds the new block to the parent, behind `left`.
-        let key = self.nodes.key_of(Some(lower));
-        self.shorten_prefix(parent, key, None);
-        let partial = parent.header.partial_of(key);
+        let sort_key = self.nodes.sort_key_of(Some(lower));
+        self.shorten_prefix(parent, sort_key.as_ref(), None);
+        let partial = parent.header.partial_of(sort_key.as_ref());
         let slot = parent.find_child(left.id()).map_or(parent.header.count(), |slot| slot + 1);
         self.insert_slot(parent, slot, partial, SlotContent::Child(right.id(), lower));
         if parent.is_retired() {

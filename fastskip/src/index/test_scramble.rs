@@ -72,7 +72,8 @@ impl<S: Schema, T> Index<S, T> {
             let (partial, content) = match old.get(slot).copied().flatten() {
                 Some(old) if random.below(2) == 0 => old,
                 _ => {
-                    let true_of_some = block.header.partial_of(self.nodes.key_of(Some(random.one_of(nodes))));
+                    let true_of_some =
+                        block.header.partial_of(self.nodes.sort_key_of(Some(random.one_of(nodes))).as_ref());
                     let any = random.next() as i32;
                     let partial = random.one_of(&[true_of_some, true_of_some, i32::MIN, i32::MAX, any]);
                     let child = if below.is_empty() { None } else { Some(random.one_of(below)) };

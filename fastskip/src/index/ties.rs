@@ -13,8 +13,9 @@ use core::ops::Range;
 use super::block::{BlockId, Header, Locked, ReadBlock, Relative, Rows, SlotContent};
 use super::descent::Ties;
 use super::tree::Index;
-use crate::key::{self, MAX_SHARED, PartialKey};
+use crate::key::{MAX_SHARED, PartialKey};
 use crate::node::{Cost, Predecessor, Schema, Side, Target};
+use crate::order::Order;
 
 /// The pairs of neighbouring slots of a block whose partial keys hardly differ. Bit `slot` is for the pair of that slot and the slot before it.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
+    #[inline]
     pub(super) fn between(block: ReadBlock<'_>) -> Self {
         let (mut narrow, mut none) = (0, 0);
         let mut before = block.partial(0);
@@ -41,6 +43,7 @@ impl Gaps {
     }
 
     /// Whether more than an eighth of the gaps before `slots` are narrow.
+    #[inline]
     pub(super) fn are_narrow(self, slots: Range<usize>) -> bool {
         let of_slots = !(!0 << slots.end) & !0 << slots.start;
         (self.narrow & of_slots).count_ones() as usize * 8 > slots.len() + 1
@@ -66,19 +69,28 @@ impl<S: Schema, T> Index<S, T> {
     #[cold]
     #[inline(never)]
     fn relative_to_neighbours(&self, block: &Locked<'_>, slot: usize, separator: Predecessor) -> Relative {
-        let key = self.nodes.key_of(Some(separator));
-        let own = PartialKey::between(self.slot_key(block, slot - 1), key);
+        let sort_key = self.nodes.sort_key_of(Some(separator));
+        let own = PartialKey::between(self.slot_sort_key(block, slot - 1), &sort_key);
         let next = (slot < block.header.count()).then(|| {
             let next = block.relative(slot);
             // If the new key shares more with the slot before it than the next slot does, the next slot differs from both in the same way.
-            if own.shared() > next.shared() { next } else { PartialKey::between(key, self.slot_key(block, slot)) }
+            if own.shared() > next.shared() {
+                next
+            } else {
+                PartialKey::between(&sort_key, self.slot_sort_key(block, slot))
+            }
         });
         Relative { own, next }
     }
 
-    /// The key of a slot's lower bound.
-    pub(super) fn slot_key(&self, block: &ReadBlock<'_>, slot: usize) -> &[u8] {
-        self.nodes.key_of(block.separator(slot))
+    /// The sort key of a slot's lower bound.
+    pub(super) fn slot_sort_key(&self, block: &ReadBlock<'_>, slot: usize) -> impl AsRef<[u8]> {
+        self.nodes.sort_key_of(block.separator(slot))
+    }
+
+    /// The difference of a slot's sort key from that of the slot before it.
+    pub(super) fn relative(&self, block: &ReadBlock<'_>, slot: usize) -> PartialKey {
+        PartialKey::between(self.slot_sort_key(block, slot - 1), self.slot_sort_key(block, slot))
     }
 
     /// Adds row 2 to a block that has room for it, if any of its slots tie.
@@ -90,8 +102,7 @@ impl<S: Schema, T> Index<S, T> {
 
     #[cold]
     fn tie(&self, block: &mut Locked<'_>) {
-        let relative = |slot| PartialKey::between(self.slot_key(block, slot - 1), self.slot_key(block, slot));
-        let relative: Vec<_> = (1..block.header.count()).map(relative).collect();
+        let relative: Vec<_> = (1..block.header.count()).map(|slot| self.relative(block, slot)).collect();
         (1..).zip(relative).for_each(|(slot, relative)| block.set_relative(slot, relative));
         block.set_tied();
     }
@@ -102,8 +113,7 @@ impl<S: Schema, T> Index<S, T> {
     pub(super) fn rows_beside(&self, block: &Locked<'_>, gaps: Gaps, level: u32) -> Rows {
         let most = if block.header.level() > 0 { 0 } else { block.header.count() / 8 };
         let ties = |slot: &usize| gaps.none >> slot & 1 != 0;
-        let are_keys =
-            |slot: &usize| key::compare(self.slot_key(block, slot - 1), self.slot_key(block, *slot), 0).1 < MAX_SHARED;
+        let are_keys = |slot: &usize| !self.relative(block, *slot).may_be_same_key();
         let is_tied = gaps.none.count_ones() as usize > most
             && (1..block.header.count()).filter(ties).filter(are_keys).count() > most;
         match (is_tied, level) {
@@ -127,7 +137,7 @@ impl<S: Schema, T> Index<S, T> {
     #[inline(never)]
     pub(crate) fn prefetch_candidate(&self, block: BlockId, target: Target<'_>) -> Option<u8> {
         let block = self.read(block);
-        let partial = block.header.partial_of(target.key);
+        let partial = block.header.partial_in::<S::Order>(target.key);
         let end = block.count_not_greater(partial);
         if !block.header.is_tied() || end < 2 || block.partial(end - 1) != partial {
             return None;
@@ -136,7 +146,7 @@ impl<S: Schema, T> Index<S, T> {
         if slots.len() == 1 && block.header.level() == 0 {
             return None;
         }
-        let candidate = blind_candidate(block, target, slots);
+        let candidate = blind_candidate(block, S::Order::sort_key(target.key).as_ref(), slots);
         self.prefetch_look(block, candidate);
         Some(candidate as u8)
     }
@@ -174,7 +184,8 @@ impl<S: Schema, T> Index<S, T> {
         cost: &mut impl Cost,
     ) -> Option<usize> {
         let known = known.map(usize::from).filter(|slot| slots.contains(slot));
-        let candidate = known.unwrap_or_else(|| blind_candidate(block, target, slots.clone()));
+        let candidate =
+            known.unwrap_or_else(|| blind_candidate(block, S::Order::sort_key(target.key).as_ref(), slots.clone()));
         let alike = alike(block, candidate, slots.clone());
         if alike.len() > 1 && alike == slots {
             return None;
@@ -202,6 +213,7 @@ impl<S: Schema, T> Index<S, T> {
 }
 
 /// The slots around `slot`, within `slots`, whose keys share more bytes than a partial key can count: most likely versions of one key.
+#[inline]
 fn alike(block: ReadBlock<'_>, slot: usize, slots: Range<usize>) -> Range<usize> {
     let is_alike = |slot: &usize| block.relative(*slot).shared() == MAX_SHARED;
     let before = (slots.start + 1..=slot).rev().take_while(is_alike).count();
@@ -210,6 +222,7 @@ fn alike(block: ReadBlock<'_>, slot: usize, slots: Range<usize>) -> Range<usize>
 }
 
 /// The slots before `end` that tie with the last of them: at least one slot; the first slot of the block is included only if `end` is 1.
+#[inline]
 fn ties_before(block: ReadBlock<'_>, end: usize) -> Range<usize> {
     let last = end - 1;
     let partial = block.partial(last);
@@ -218,8 +231,9 @@ fn ties_before(block: ReadBlock<'_>, end: usize) -> Range<usize> {
     first.max(1).min(last)..end
 }
 
-/// A slot whose key shares as long a prefix with the target as the key of any of `slots`.
-fn blind_candidate(block: ReadBlock<'_>, target: Target<'_>, slots: Range<usize>) -> usize {
+/// A slot whose key shares as long a prefix with the target, whose sort key is `sort_key`, as the key of any of `slots`.
+#[inline]
+fn blind_candidate(block: ReadBlock<'_>, sort_key: &[u8], slots: Range<usize>) -> usize {
     let mut candidate = slots.start;
     // Slots that branch off the candidate behind a slot that is after the target are after it too: their differences are less than `behind`.
     let mut behind = 0;
@@ -228,7 +242,7 @@ fn blind_candidate(block: ReadBlock<'_>, target: Target<'_>, slots: Range<usize>
         if u64::from(relative.0) < behind {
             continue;
         }
-        if relative <= PartialKey::new(target.key, relative.shared()) {
+        if relative <= PartialKey::new(sort_key, relative.shared()) {
             (candidate, behind) = (slot, 0);
         } else {
             behind = (u64::from(relative.0 >> 24) + 1) << 24;

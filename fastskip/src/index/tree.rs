@@ -5,7 +5,6 @@ use std::io;
 
 use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, ReadBlock, Rows, SlotContent, bias};
 use super::steps;
-use crate::key::PartialKey;
 use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
 use crate::node::{FIRST_NODE, NodeId, Nodes, Predecessor, Schema};
@@ -131,14 +130,14 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let separators: Vec<_> = separators.collect();
         assert!(!tidy || place(block.lower()) <= place(separators[0]), "a slot lies before its block");
         assert!(!tidy || separators.is_sorted_by_key(|&separator| place(separator)), "slots are out of order");
-        let mut before = None;
         for (slot, separator) in separators.into_iter().enumerate() {
-            let key = self.nodes.key_of(Some(separator));
-            assert!(!tidy || block.partial(slot) == header.partial_of(key), "a partial key is not that of its key");
-            let is_relative = |before| block.relative(slot) == PartialKey::between(before, key);
-            let is_right = !header.is_tied() || before.is_none_or(is_relative);
+            let key = self.nodes.sort_key_of(Some(separator));
+            assert!(
+                !tidy || block.partial(slot) == header.partial_of(key.as_ref()),
+                "a partial key is not that of its key"
+            );
+            let is_right = !header.is_tied() || slot == 0 || block.relative(slot) == self.relative(&block, slot);
             assert!(!tidy || is_right, "a slot does not differ from the one before as its block says");
-            before = Some(key);
             if level > 0 {
                 let child = block.child(slot).expect("I2 broken: an empty slot");
                 assert!(!tidy || self.block(child).lower() == separator, "a slot does not begin where its block does");

@@ -78,8 +78,8 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
     /// Whether a target is before the lower bound or, with `BACK`, behind the upper one.
     fn is_outside<const BACK: bool>(&self, target: Target<'_>) -> bool {
         self.bounds.as_deref().is_some_and(|[lower, upper]| match BACK {
-            true => !is_within::<false>(upper, target.key, || target.version),
-            false => !is_within::<true>(lower, target.key, || target.version),
+            true => !is_within::<T, false>(upper, target.key, || target.version),
+            false => !is_within::<T, true>(lower, target.key, || target.version),
         })
     }
 
@@ -129,8 +129,8 @@ fn step_within<'t, T: Source, const BACK: bool>(
     let item = step(walk, table, at)?;
     let node = walk.node(table.list()?)?;
     let is_inside = match BACK {
-        true => is_within::<true>(lower, node.key(), || node.version()),
-        false => is_within::<false>(upper, node.key(), || node.version()),
+        true => is_within::<T, true>(lower, node.key(), || node.version()),
+        false => is_within::<T, false>(upper, node.key(), || node.version()),
     };
     if !is_inside {
         *walk = Walk::new(if BACK { Place::Before } else { Place::After });

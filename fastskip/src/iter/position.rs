@@ -1,9 +1,16 @@
 //! Positions in a list that move in both directions.
+//!
+//! A step leads along a link, or back to the node whose link leads to the current one. An order that breaks its promises misleads searches; so the
+//! result of a search for the node before is checked by that link, and the searches by which a walk skips nodes are counted. So every walk ends,
+//! whatever the order returns.
 
 use super::readahead::Readahead;
 use crate::list::List;
 use crate::node::{Link, NodeId, NodeRef, Predecessor, Schema, Target};
 use crate::tuning::STEADY_WALK;
+
+/// The number of searches after which they are compared with the number of entries, which is a sum over the shards.
+const SKIPS_CHECKED: usize = 256;
 
 /// A position: on a node, or on none. It may be used only with the list in which it was first moved.
 #[derive(Debug, Clone)]
@@ -15,6 +22,9 @@ pub(crate) struct Position {
     ahead: Readahead,
     /// In a backward walk: known nodes before `at`, the nearest one last. Other nodes may have been inserted among them since.
     behind: Vec<NodeId>,
+    /// The number of searches in a row that skipped nodes in one direction, and whether that is back.
+    skips: usize,
+    skips_back: bool,
     /// The number of steps and searches since the position was made.
     #[cfg(test)]
     pub(crate) moves: usize,
@@ -27,6 +37,8 @@ impl Position {
             searches: 0,
             ahead: Readahead::new(),
             behind: Vec::new(),
+            skips: 0,
+            skips_back: false,
             #[cfg(test)]
             moves: 0,
         }
@@ -49,6 +61,7 @@ impl Position {
     fn jump(&mut self, to: Option<NodeId>) {
         self.count();
         self.behind.clear();
+        self.skips = 0;
         self.ahead = Readahead::new();
         (self.at, self.searches) = (to.map_or(Predecessor::HEAD, Predecessor::from), 0);
     }
@@ -69,6 +82,22 @@ impl Position {
     /// Moves to the last node before `target`.
     pub(super) fn seek_before<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
         self.jump(list.index.before(target).map(|(node, _)| node));
+    }
+
+    /// Skips nodes in one direction of a walk: moves to the node that `search` finds. Returns false, and does not move, if the walk has searched more
+    /// often than the list has entries: then the order misleads searches, because each should pass entries that no earlier one has passed.
+    pub(super) fn skip<S: Schema, const BACK: bool>(
+        &mut self,
+        list: &List<S>,
+        search: impl FnOnce() -> Option<NodeId>,
+    ) -> bool {
+        let skips = if self.skips_back == BACK { self.skips } else { 0 };
+        if skips > 0 && skips % SKIPS_CHECKED == 0 && skips > list.entries() {
+            return false;
+        }
+        self.jump(search());
+        (self.skips, self.skips_back) = (skips + 1, BACK);
+        true
     }
 
     /// Moves forward by one node; from no node, moves to the first one. After some steps it prefetches the next nodes. Returns the link that it
@@ -119,10 +148,12 @@ impl Position {
         if hint.is_some_and(|hint| list.nodes().walk_between(hint, at, &mut self.behind)) {
             return self.behind.last().copied();
         }
-        let (prev, seek) = list.index.before(list.node(at).target())?;
+        let found = list.index.before(list.node(at).target());
+        let from = found.as_ref().map_or(Predecessor::HEAD, |(prev, _)| (*prev).into());
+        let prev = list.nodes().link_to(at, from).node()?;
         if self.searches < STEADY_WALK {
             self.searches += 1;
-        } else {
+        } else if let Some((_, seek)) = found {
             self.ahead.start::<S, true>(list, list.index.place_of(&seek), at);
         }
         self.behind.clear();

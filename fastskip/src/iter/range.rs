@@ -10,7 +10,7 @@ use super::source::{Handle, Source};
 use super::walk::{End, NEWEST, OLDEST, Place, Walk};
 use crate::bounds::KeyBounds;
 use crate::key;
-use crate::node::Target;
+use crate::node::{Schema, Target};
 use crate::sync::Arc;
 
 /// A place in the order of a list, a key and a version, at which a range begins or ends.
@@ -38,9 +38,10 @@ pub(super) fn seek_edge<T: Source, const BACK: bool>(edge: &Edge, walk: &mut Wal
 
 /// Whether the place of `key` and `version` is before an edge or, with `BACK`, behind it.
 #[inline(always)]
-pub(super) fn is_within<const BACK: bool>(edge: &Edge, key: &[u8], version: impl Fn() -> u64) -> bool {
+pub(super) fn is_within<T: Source, const BACK: bool>(edge: &Edge, key: &[u8], version: impl Fn() -> u64) -> bool {
     let order = |(edge_key, edge_version): &(Box<[u8]>, u64)| {
-        let order = key::order(key, edge_key).then_with(|| edge_version.cmp(&version()));
+        let order =
+            key::order::<<T::Schema as Schema>::Order>(key, edge_key).then_with(|| edge_version.cmp(&version()));
         if BACK { order.reverse() } else { order }
     };
     match edge {
@@ -145,10 +146,10 @@ impl Ends {
         let Some(list) = table.list() else { return false };
         let (this, other) = self.this_and_other::<BACK>();
         let Some(node) = this.walk.node(list) else { return false };
-        is_within::<BACK>(&other.bound, node.key(), || node.version())
+        is_within::<T, BACK>(&other.bound, node.key(), || node.version())
             && other.walk.node(list).is_none_or(|taken| {
                 let (first, last) = if BACK { (taken, node) } else { (node, taken) };
-                match key::order(first.key(), last.key()) {
+                match key::order::<<T::Schema as Schema>::Order>(first.key(), last.key()) {
                     // At a version, each key is shown once, whichever of its nodes the two ends have reached.
                     Ordering::Equal => T::version(at).is_none() && first.version() > last.version(),
                     order => order == Ordering::Less,

@@ -107,7 +107,7 @@ impl Walk {
         // The visible node of the target's key may be newer than the target, or the target itself.
         let is_before = |version| version > target.version || version == target.version && end == End::Excluded;
         match self.node(list) {
-            Some(node) if is_before(node.version()) && node.key() == target.key => {
+            Some(node) if is_before(node.version()) && node.has_key(target.key) => {
                 match T::version(at) {
                     Some(_) => self.skip_key(list),
                     None => _ = self.position.next(list),
@@ -132,7 +132,7 @@ impl Walk {
         if end == End::Included || T::version(at).is_some() && target.version < NEWEST {
             // The visible node of the target's key may be the target, or newer.
             self.position.seek(list, Target { version: T::version(at).unwrap_or(target.version), ..target });
-            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.key() == target.key);
+            let node = self.node(list).filter(|node| !is_behind(node.version()) && node.has_key(target.key));
             if let Some(item) = node.and_then(|node| table.show(node, at)) {
                 self.place = found;
                 return Some(item);
@@ -284,13 +284,15 @@ fn newest<T: Source>(at: T::Point) -> Option<u64> {
 impl Walk {
     /// Moves from a node of the target's key past the nodes newer than the target.
     fn skip_newer<S: Schema>(&mut self, list: &List<S>, target: Target<'_>) {
-        for _ in 0..HIDDEN_WALK {
+        for step in 1_u32.. {
             self.position.next(list);
-            if self.node(list).is_none_or(|node| node.version() <= target.version || node.key() != target.key) {
+            if self.node(list).is_none_or(|node| node.version() <= target.version || !node.has_key(target.key)) {
+                return;
+            }
+            if step == HIDDEN_WALK && self.position.skip::<_, false>(list, || list.index.lower_bound(target).first) {
                 return;
             }
         }
-        self.position.seek(list, target);
     }
 
     /// Moves to the first node of the next key.
@@ -315,14 +317,14 @@ impl Walk {
     #[inline(never)]
     fn skip_rest<S: Schema, const BACK: bool>(&mut self, list: &List<S>, from: Option<NodeRef<'_, S>>) {
         let Some(key) = from.map(NodeRef::key) else { return };
-        let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.key() == key);
+        let has_key = |walk: &Self| walk.node(list).is_some_and(|node| node.has_key(key));
         // The caller has already made one step. In the loom models the limit is one.
         let mut steps = 1;
-        while steps < HIDDEN_WALK {
-            steps += 1;
-            if !has_key(self) {
+        while has_key(self) {
+            if steps == HIDDEN_WALK && self.skip_by_search::<_, BACK>(list, key) {
                 return;
             }
+            steps = steps.saturating_add(1);
             let may_be_same_key = match BACK {
                 true => self.position.prev(list),
                 false => self.position.next(list).partial.may_be_same_key(),
@@ -331,14 +333,20 @@ impl Walk {
                 return;
             }
         }
-        if has_key(self) && BACK {
-            self.position.seek_before(list, Target { key, version: NEWEST });
-        } else if has_key(self) {
-            self.position.seek(list, Target { key, version: OLDEST });
-            if has_key(self) {
-                self.position.next(list);
-            }
+    }
+
+    /// Searches for the first node, in this direction, that has another key. Returns false if the order misleads searches.
+    fn skip_by_search<S: Schema, const BACK: bool>(&mut self, list: &List<S>, key: &[u8]) -> bool {
+        if BACK {
+            let target = Target { key, version: NEWEST };
+            return self.position.skip::<_, true>(list, || Some(list.index.before(target)?.0));
         }
+        let target = Target { key, version: OLDEST };
+        let is_moved = self.position.skip::<_, false>(list, || list.index.lower_bound(target).first);
+        if is_moved && self.node(list).is_some_and(|node| node.has_key(key)) {
+            self.position.next(list);
+        }
+        is_moved
     }
 
     /// Moves back to the first visible node of a key that is not newer than `version`; starts at a node of that key that is shown as `item`.
@@ -363,14 +371,17 @@ impl Walk {
     #[inline(never)]
     fn back_over_versions<S: Schema>(&mut self, list: &List<S>, version: u64) {
         let Some(key) = self.node(list).map(NodeRef::key) else { return };
-        for _ in 0..HIDDEN_WALK {
+        let target = Target { key, version };
+        for step in 1_u32.. {
             let newer = self.position.look_back(list).map(|(prev, _)| list.node(prev));
-            if newer.is_none_or(|node| node.version() > version || node.key() != key) {
+            if newer.is_none_or(|node| node.version() > version || !node.has_key(key)) {
                 return;
             }
             self.position.prev(list);
+            if step == HIDDEN_WALK && self.position.skip::<_, true>(list, || list.index.lower_bound(target).first) {
+                return;
+            }
         }
-        self.position.seek(list, Target { key, version });
     }
 }
 

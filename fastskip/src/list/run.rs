@@ -34,6 +34,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    #[inline]
     fn stored(word: &AtomicU32) -> Option<Predecessor> {
         // SAFETY: `remember` stored it, called by a writer that left the gate before this one entered it, or by this writer.
         unsafe { Predecessor::from_stored(word.load(Ordering::Relaxed)) }
@@ -51,7 +52,8 @@ impl Run {
         match compared.order {
             KeyOrder::Less => {
                 let next = index.nodes.link(last);
-                let is_next = next.to.is_none() || next.partial > PartialKey::new(target.key, compared.shared);
+                let is_next =
+                    next.to.is_none() || next.partial > PartialKey::of::<S::Order>(target.key, compared.shared);
                 let seek = || self.seek_behind(last, next, compared.shared, compared.shared);
                 Some((is_next.then(seek)??, Split::Ascending))
             }
@@ -70,6 +72,7 @@ impl Run {
     }
 
     /// The place behind `prev`, whose link is `next`; `prev` shares `shared` bytes with the target, the nearer neighbour shares `most`.
+    #[inline]
     fn seek_behind(&self, prev: Predecessor, next: Link, shared: u32, most: u32) -> Option<Seek> {
         let prefix = self.prefix.load(Ordering::Relaxed);
         // SAFETY: `remember` stored it, as in `stored`.

@@ -7,6 +7,7 @@ use crate::builder::Config;
 use crate::index::{Stopper, Ties, counted};
 use crate::mem::arena::Layout;
 use crate::node::{Kind, NewNode, NodeRef, Schema, Target};
+use crate::order::Bytewise;
 use crate::sync::Arc;
 use crate::tuning::GROUP;
 
@@ -14,6 +15,8 @@ use crate::tuning::GROUP;
 struct Plain;
 
 impl Schema for Plain {
+    type Order = Bytewise;
+
     const META_WORDS: usize = 0;
     const HAS_VERSIONS: bool = false;
 

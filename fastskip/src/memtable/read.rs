@@ -10,10 +10,11 @@ use crate::iter::range::{Ends, TableRange};
 use crate::iter::source::Handle;
 use crate::iter::walk::End;
 use crate::node::Target;
+use crate::order::{Bytewise, Order};
 use crate::sync::Arc;
 
 /// Iterating.
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// Iterates in key order over the keys within `bounds` that have a version not newer than `seqno`, and yields the newest such version of each
     /// key, tombstones included. Yields nothing if the bounds are inverted. The bounds are copied.
     ///
@@ -30,19 +31,13 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_> {
+    pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_, O> {
         TableRange::new(&*self.list, Some(seqno), Ends::new(bounds))
-    }
-
-    /// Iterates over the keys that begin with `prefix`, in the same way as [`range`](Self::range).
-    #[must_use]
-    pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
-        TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
     }
 
     /// Iterates over all keys, in the same way as [`range`](Self::range).
     #[must_use]
-    pub fn iter(&self, seqno: u64) -> Versions<'_> {
+    pub fn iter(&self, seqno: u64) -> Versions<'_, O> {
         self.range(.., seqno)
     }
 
@@ -60,7 +55,7 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_> {
+    pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_, O> {
         TableRange::new(&*self.list, None, Ends::between(&bounds))
     }
 
@@ -78,20 +73,29 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn versions_of(&self, bounds: impl KeyBounds) -> Versions<'_> {
+    pub fn versions_of(&self, bounds: impl KeyBounds) -> Versions<'_, O> {
         TableRange::new(&*self.list, None, Ends::new(bounds))
     }
 
     /// Iterates over every version of every key, in the order that a flush needs: keys ascending, and the versions of a key from newest to oldest.
     /// Amortised O(1) for a step.
     #[must_use]
-    pub fn all_versions(&self) -> Versions<'_> {
+    pub fn all_versions(&self) -> Versions<'_, O> {
         self.versions_of(..)
     }
 }
 
-/// Reads whose results outlive the handle.
+/// In other orders, keys with a common prefix need not be neighbours.
 impl Memtable {
+    /// Iterates over the keys that begin with `prefix`, in the same way as [`range`](Self::range).
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
+        TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
+    }
+}
+
+/// Reads whose results outlive the handle.
+impl<O: Order> Memtable<O> {
     /// Like [`get_version`](Self::get_version), but the version keeps the table alive. Expected O(log n).
     ///
     /// ```
@@ -104,7 +108,7 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn get_owned(&self, key: &[u8], seqno: u64) -> Option<OwnedVersion> {
+    pub fn get_owned(&self, key: &[u8], seqno: u64) -> Option<OwnedVersion<O>> {
         OwnedVersion::attach(&self.list, |table| Version::find(table, key, seqno))
     }
 
@@ -122,19 +126,19 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn owned_range(&self, bounds: impl KeyBounds, seqno: u64) -> OwnedVersions {
+    pub fn owned_range(&self, bounds: impl KeyBounds, seqno: u64) -> OwnedVersions<O> {
         TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
     }
 
     /// Like [`versions`](Self::versions), but the iterator and its versions keep the table alive.
     #[must_use]
-    pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions {
+    pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions<O> {
         TableRange::new(Arc::clone(&self.list), None, Ends::between(&bounds))
     }
 
     /// Like [`versions_of`](Self::versions_of), but the iterator and its versions keep the table alive.
     #[must_use]
-    pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions {
+    pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions<O> {
         TableRange::new(Arc::clone(&self.list), None, Ends::new(bounds))
     }
 
@@ -153,22 +157,22 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn owned_all_versions(&self) -> OwnedVersions {
+    pub fn owned_all_versions(&self) -> OwnedVersions<O> {
         self.owned_versions_of(..)
     }
 }
 
 /// Cursors.
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// Returns a cursor over all versions; it starts on the first one. O(1).
     #[must_use]
-    pub fn cursor(&self) -> MemtableCursor<'_> {
+    pub fn cursor(&self) -> MemtableCursor<'_, O> {
         TableCursor::new(&*self.list, None)
     }
 
     /// Returns a cursor over all versions; it starts on the first one. The cursor keeps the table alive. O(1).
     #[must_use]
-    pub fn owned_cursor(&self) -> OwnedCursor {
+    pub fn owned_cursor(&self) -> OwnedCursor<O> {
         TableCursor::new(Arc::clone(&self.list), None)
     }
 }
@@ -178,13 +182,13 @@ impl Memtable {
 ///
 /// It never misses a version that was stored before the iterator was created, and never yields a version twice. A version that was stored before a
 /// step is also yielded if it lies ahead of the last version that this end has yielded.
-pub type Versions<'a> = TableRange<&'a MemtableCore, MemtableCore>;
+pub type Versions<'a, O = Bytewise> = TableRange<&'a MemtableCore<O>, MemtableCore<O>>;
 
 /// A double-ended iterator like [`Versions`](crate::Versions) that keeps its memtable alive. It is `'static` and [`Send`].
 ///
 /// Each version that it yields keeps the table alive too, and so increments the reference count. A loop that only reads each version, as a flush
 /// does, can borrow it instead: `while let Some(version) = versions.next_ref()`.
-pub type OwnedVersions = TableRange<Arc<MemtableCore>, MemtableCore>;
+pub type OwnedVersions<O = Bytewise> = TableRange<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
 /// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
 ///
@@ -220,7 +224,7 @@ pub type OwnedVersions = TableRange<Arc<MemtableCore>, MemtableCore>;
 /// assert_eq!(cursor.prev_key().map(|version| version.seqno), Some(2));
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
-pub type MemtableCursor<'a> = TableCursor<&'a MemtableCore, MemtableCore>;
+pub type MemtableCursor<'a, O = Bytewise> = TableCursor<&'a MemtableCore<O>, MemtableCore<O>>;
 
 /// A [`MemtableCursor`] that keeps its memtable alive. It is `'static` and [`Send`].
 ///
@@ -247,10 +251,10 @@ pub type MemtableCursor<'a> = TableCursor<&'a MemtableCore, MemtableCore>;
 /// assert_eq!(seqnos, [2, 3]);
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
-pub type OwnedCursor = TableCursor<Arc<MemtableCore>, MemtableCore>;
+pub type OwnedCursor<O = Bytewise> = TableCursor<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
 /// The cursors of a memtable.
-impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
+impl<O: Order, H: Handle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
     /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and moves it to the first
     /// one. A step is then amortised O(1); it is expected O(log n) if it passes more than a few hidden versions of one key.
     #[must_use]
@@ -289,10 +293,10 @@ impl<H: Handle<MemtableCore>> TableCursor<H, MemtableCore> {
     }
 }
 
-impl OwnedCursor {
+impl<O: Order> OwnedCursor<O> {
     /// The version that the cursor is on; it keeps the table alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
-    pub fn version_owned(&self) -> Option<OwnedVersion> {
+    pub fn version_owned(&self) -> Option<OwnedVersion<O>> {
         OwnedVersion::attach(&self.table, |table| self.item_of(table))
     }
 }

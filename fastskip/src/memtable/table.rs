@@ -12,6 +12,7 @@ use crate::iter::source::Source;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
+use crate::order::{Bytewise, Order};
 use crate::sync::Arc;
 
 #[cfg(doc)]
@@ -53,9 +54,15 @@ pub enum Lookup<'a> {
 /// assert_eq!(memtable.get(b"other", 3), Lookup::Absent);
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
-#[derive(Clone)]
-pub struct Memtable {
-    pub(crate) list: Arc<MemtableCore>,
+pub struct Memtable<O: Order = Bytewise> {
+    pub(crate) list: Arc<MemtableCore<O>>,
+}
+
+// Not derived, because a derived impl would require `O: Clone`.
+impl<O: Order> Clone for Memtable<O> {
+    fn clone(&self) -> Self {
+        Self { list: Arc::clone(&self.list) }
+    }
 }
 
 impl Memtable {
@@ -70,7 +77,9 @@ impl Memtable {
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
+}
 
+impl<O: Order> Memtable<O> {
     /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory and the pages that it has
     /// touched. If it got a smaller range than its limit requests, it instead releases its memory, and the next write requests the range again.
     /// Returns false and does nothing while there is another handle of the table, or a cursor, iterator or value that keeps it alive. The `&mut`
@@ -93,7 +102,12 @@ impl Memtable {
     }
 }
 
-impl Builder<Memtable> {
+impl<O: Order> Builder<Memtable<O>> {
+    /// The order of the table's keys. Default: [`Bytewise`].
+    pub fn order<P: Order>(self) -> Builder<Memtable<P>> {
+        self.of_table()
+    }
+
     /// The effect of a write whose key already has a version with the same sequence number. Default: [`Duplicates::Reject`].
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
         self.config.duplicates = duplicates;
@@ -101,7 +115,7 @@ impl Builder<Memtable> {
     }
 }
 
-impl Table for Memtable {
+impl<O: Order> Table for Memtable<O> {
     fn new_lazy(config: Config) -> Self {
         Self { list: Arc::new(LazyList::new(config)) }
     }
@@ -118,7 +132,7 @@ impl Default for Memtable {
 }
 
 #[inline]
-fn lookup(list: &List<Versioned>, found: LowerBound) -> Lookup<'_> {
+fn lookup(list: &List<Versioned<impl Order>>, found: LowerBound) -> Lookup<'_> {
     match found.with_key().map(|id| list.node(id).record()) {
         None => Lookup::Absent,
         Some(Record { kind: Kind::Value, value, .. }) => Lookup::Value(value),
@@ -127,7 +141,7 @@ fn lookup(list: &List<Versioned>, found: LowerBound) -> Lookup<'_> {
 }
 
 /// Reading.
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// Returns the newest version of `key` that is not newer than `seqno`. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8], seqno: u64) -> Lookup<'_> {
@@ -188,7 +202,7 @@ impl Memtable {
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn get_many_owned<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Option<OwnedVersion>> {
+    pub fn get_many_owned<K: AsRef<[u8]>>(&self, keys: &[K], seqno: u64) -> Vec<Option<OwnedVersion<O>>> {
         self.find_many(keys, seqno, None, |_, found| {
             let node = found.with_key()?;
             OwnedVersion::attach(&self.list, |table| table.show(table.made()?.node(node), None))
@@ -201,7 +215,7 @@ impl Memtable {
         keys: &[K],
         seqno: u64,
         absent: R,
-        read: impl Fn(&'a List<Versioned>, LowerBound) -> R,
+        read: impl Fn(&'a List<Versioned<O>>, LowerBound) -> R,
     ) -> Vec<R> {
         let keys: Vec<_> = keys.iter().map(|key| Target { key: key.as_ref(), version: seqno }).collect();
         let mut results = vec![absent; keys.len()];
@@ -213,7 +227,7 @@ impl Memtable {
 }
 
 /// Statistics. Each counting method visits every shard: O(shards).
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// The number of versions stored, including tombstones. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -302,7 +316,7 @@ impl Memtable {
     }
 }
 
-impl fmt::Debug for Memtable {
+impl<O: Order> fmt::Debug for Memtable<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stats = self.stats();
         f.debug_struct("Memtable")
@@ -314,7 +328,7 @@ impl fmt::Debug for Memtable {
 }
 
 /// Freezing.
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// Freezes the table and returns the frozen table, whose contents no longer change. Every later write and reservation is rejected with
     /// [`Frozen`](InsertError::Frozen).
     ///
@@ -324,7 +338,7 @@ impl Memtable {
     ///
     /// The calling thread sleeps until the last writer leaves and wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) of this
     /// thread neither ends the wait nor is consumed by it. It may be called while a thread's thread-locals are destroyed.
-    pub fn freeze(&self) -> FrozenMemtable {
+    pub fn freeze(&self) -> FrozenMemtable<O> {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }
     }
@@ -353,30 +367,36 @@ impl Memtable {
 
 /// A frozen memtable. It dereferences to [`Memtable`], so all methods that read work; every write is rejected with [`Frozen`](InsertError::Frozen).
 /// Like a [`Memtable`], it is a handle.
-#[derive(Clone)]
-pub struct FrozenMemtable {
-    memtable: Memtable,
+pub struct FrozenMemtable<O: Order = Bytewise> {
+    memtable: Memtable<O>,
 }
 
-impl FrozenMemtable {
+// Not derived, because a derived impl would require `O: Clone`.
+impl<O: Order> Clone for FrozenMemtable<O> {
+    fn clone(&self) -> Self {
+        Self { memtable: self.memtable.clone() }
+    }
+}
+
+impl<O: Order> FrozenMemtable<O> {
     /// Turns the table into the next memtable: empty, open for writes, with the same memory.
     ///
     /// # Errors
     /// Returns the frozen table as the error while there is another handle of it, or a cursor, iterator or value that keeps it alive.
-    pub fn reset(mut self) -> Result<Memtable, Self> {
+    pub fn reset(mut self) -> Result<Memtable<O>, Self> {
         if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
     }
 }
 
-impl Deref for FrozenMemtable {
-    type Target = Memtable;
+impl<O: Order> Deref for FrozenMemtable<O> {
+    type Target = Memtable<O>;
 
-    fn deref(&self) -> &Memtable {
+    fn deref(&self) -> &Memtable<O> {
         &self.memtable
     }
 }
 
-impl fmt::Debug for FrozenMemtable {
+impl<O: Order> fmt::Debug for FrozenMemtable<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrozenMemtable").field("len", &self.len()).finish_non_exhaustive()
     }

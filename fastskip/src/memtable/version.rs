@@ -1,17 +1,21 @@
 //! Versions of keys: how nodes store them, and which of them a reader sees.
 
+use core::marker::PhantomData;
+
 use crate::iter::owned::OwnedItem;
 use crate::iter::source::Source;
 use crate::list::{LazyList, List};
 use crate::node::{Kind, NodeRef, Record, Schema, Target};
+use crate::order::{Bytewise, Order};
 use crate::sync::Ordering;
 
 /// The schema of a memtable's nodes: a key may have any number of versions, which differ in their sequence numbers and are
 /// ordered from newest to oldest.
-#[derive(Debug)]
-pub struct Versioned;
+pub struct Versioned<O>(PhantomData<fn() -> O>);
 
-impl Schema for Versioned {
+impl<O: Order> Schema for Versioned<O> {
+    type Order = O;
+
     const META_WORDS: usize = 1;
     const HAS_VERSIONS: bool = true;
 
@@ -28,7 +32,7 @@ impl Schema for Versioned {
 }
 
 /// The table that the handles of a memtable share.
-pub(crate) type MemtableCore = LazyList<Versioned>;
+pub(crate) type MemtableCore<O = Bytewise> = LazyList<Versioned<O>>;
 
 /// A version of a key, borrowed from the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +59,7 @@ impl<'a> Version<'a> {
 
     /// The newest version of `key` that is not newer than `seqno`.
     #[inline]
-    pub(super) fn find(table: &'a MemtableCore, key: &[u8], seqno: u64) -> Option<Self> {
+    pub(super) fn find(table: &'a MemtableCore<impl Order>, key: &[u8], seqno: u64) -> Option<Self> {
         let list = table.made()?;
         let found = list.index.lower_bound(Target { key, version: seqno }).with_key()?;
         table.show(list.node(found), None)
@@ -63,20 +67,20 @@ impl<'a> Version<'a> {
 }
 
 /// A point is a sequence number: for each key, the newest version that is not newer is visible. `None` makes all versions visible.
-impl Source for MemtableCore {
+impl<O: Order> Source for MemtableCore<O> {
     type Item<'a> = Version<'a>;
     /// Sequence number, kind and tag.
     type Rest = (u64, Kind, u8);
     type Point = Option<u64>;
-    type Schema = Versioned;
+    type Schema = Versioned<O>;
 
     #[inline(always)]
-    fn list(&self) -> Option<&List<Versioned>> {
+    fn list(&self) -> Option<&List<Versioned<O>>> {
         self.made()
     }
 
     #[inline(always)]
-    fn show<'a>(&'a self, node: NodeRef<'a, Versioned>, at: Option<u64>) -> Option<Version<'a>> {
+    fn show<'a>(&'a self, node: NodeRef<'a, Versioned<O>>, at: Option<u64>) -> Option<Version<'a>> {
         let version = || {
             let Record { key, value, kind, tag } = node.record();
             Version { key, seqno: node.version(), kind, tag, value }
@@ -103,9 +107,9 @@ impl Source for MemtableCore {
 /// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced.
 ///
 /// While such a version exists, the table cannot be [reset](crate::Memtable::reset), and none of its memory is freed; so do not keep one for long.
-pub type OwnedVersion = OwnedItem<MemtableCore>;
+pub type OwnedVersion<O = Bytewise> = OwnedItem<MemtableCore<O>>;
 
-impl OwnedVersion {
+impl<O: Order> OwnedVersion<O> {
     /// The sequence number of the write.
     #[must_use]
     pub fn seqno(&self) -> u64 {
@@ -131,7 +135,7 @@ impl OwnedVersion {
     }
 }
 
-impl PartialEq<Version<'_>> for OwnedVersion {
+impl<O: Order> PartialEq<Version<'_>> for OwnedVersion<O> {
     fn eq(&self, other: &Version<'_>) -> bool {
         self.item() == *other
     }

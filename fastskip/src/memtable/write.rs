@@ -1,21 +1,22 @@
 //! Writes to a memtable: single writes, and batches, which reserve their memory first and then cannot fail.
 
 use core::fmt;
-use std::collections::BTreeSet;
 
 use super::op::{Op, Room, Written};
 use super::table::Memtable;
 use super::version::Versioned;
-use crate::builder::Duplicates;
+use crate::builder::{Builder, Duplicates};
 use crate::error::InsertError;
+use crate::key;
 use crate::list::{Announced, ArenaAlloc, List, NodeAlloc, Outcome, Writer, index_words};
 use crate::mem::storage::WORD;
 use crate::node::{Kind, MAX_KEY_LEN, NewNode, Schema};
+use crate::order::{Bytewise, Order};
 use crate::sync::thread_index;
 use crate::tuning::GROUP;
 
 /// Writing.
-impl Memtable {
+impl<O: Order> Memtable<O> {
     /// Stores `value` as the version `seqno` of `key`, and returns the memory and entries that it took. Expected O(log n).
     ///
     /// # Errors
@@ -159,8 +160,8 @@ impl Memtable {
             if !new.is_encodable() {
                 return Err(InsertError::TooLarge);
             }
-            let replaceable = || 1 + new.replaceable().words(Versioned::META_WORDS);
-            last = u64::from(if replaces { replaceable() } else { new.words(Versioned::META_WORDS) });
+            let replaceable = || 1 + new.replaceable().words(Versioned::<O>::META_WORDS);
+            last = u64::from(if replaces { replaceable() } else { new.words(Versioned::<O>::META_WORDS) });
             words += last;
         }
         Ok((words, last))
@@ -206,7 +207,7 @@ impl Memtable {
     ///   table with the same limits.
     ///
     /// With each of these errors nothing is stored.
-    pub fn reserve<'t, 'o>(&'t self, ops: &'o [Op<'o>]) -> Result<Reservation<'t, 'o>, InsertError> {
+    pub fn reserve<'t, 'o>(&'t self, ops: &'o [Op<'o>]) -> Result<Reservation<'t, 'o, O>, InsertError> {
         self.reserve_for(ops, None)
     }
 
@@ -250,7 +251,7 @@ impl Memtable {
         &'t self,
         ops: &'o [Op<'o>],
         number: Option<&dyn Fn(usize) -> u64>,
-    ) -> Result<Reservation<'t, 'o>, InsertError> {
+    ) -> Result<Reservation<'t, 'o, O>, InsertError> {
         if ops.is_empty() && self.list.made().is_none() && !self.list.is_frozen() {
             let room = ReservedRoom { inside: None, alloc: ReservedAlloc::default() };
             return Ok(Reservation { room, ops, replaces: false });
@@ -260,7 +261,7 @@ impl Memtable {
     }
 
     #[inline]
-    fn enter_for(&self, ops: &[Op<'_>]) -> Result<(&List<Versioned>, Writer<'_, Versioned>), InsertError> {
+    fn enter_for(&self, ops: &[Op<'_>]) -> Result<(&List<Versioned<O>>, Writer<'_, Versioned<O>>), InsertError> {
         let list = self.list.for_writes(ops.len() as u64)?;
         Ok((list, list.enter(thread_index(), ops.len() as u64)?))
     }
@@ -268,11 +269,11 @@ impl Memtable {
     #[inline]
     fn reserve_inside<'t, 'o>(
         &'t self,
-        list: &'t List<Versioned>,
-        writer: Writer<'t, Versioned>,
+        list: &'t List<Versioned<O>>,
+        writer: Writer<'t, Versioned<O>>,
         ops: &'o [Op<'o>],
         number: Option<&dyn Fn(usize) -> u64>,
-    ) -> Result<Reservation<'t, 'o>, InsertError> {
+    ) -> Result<Reservation<'t, 'o, O>, InsertError> {
         let replaces = list.replaces();
         let (words, last) = self.words_for(ops)?;
         let mut entries = ops.len() as u64;
@@ -294,16 +295,19 @@ impl Memtable {
     /// The maximum number of `ops` that are new entries: no entry disappears meanwhile. O(log n) for each operation.
     #[cold]
     fn new_entries(&self, ops: &[Op<'_>], number: &dyn Fn(usize) -> u64) -> u64 {
-        let places: BTreeSet<_> = ops.iter().enumerate().map(|(index, op)| (op.key(), number(index))).collect();
-        let is_new = |(key, seqno)| self.get_version(key, seqno).is_none_or(|version| version.seqno != seqno);
-        places.into_iter().filter(|place| is_new(*place)).count() as u64
+        // Not a `BTreeSet`, which may panic if an order breaks its promises.
+        let places = Builder::<Self>::new().shards(1).max_memory_bytes(self.memory_for(ops).unwrap_or(0)).build();
+        let is_first = |key, seqno| places.put(key, seqno, &[]) != Err(InsertError::DuplicateKey);
+        let is_new = |key, seqno| self.get_version(key, seqno).is_none_or(|version| version.seqno != seqno);
+        let numbered = ops.iter().enumerate().map(|(index, op)| (op.key(), number(index)));
+        numbered.filter(|(key, seqno)| is_first(key, *seqno) && is_new(key, *seqno)).count() as u64
     }
 }
 
 /// Stores `op`; with `REPLACE`, unless `keeps_present`, also if its key already has a version `seqno`.
 #[inline(always)]
 fn write<const REPLACE: bool>(
-    list: &List<Versioned>,
+    list: &List<Versioned<impl Order>>,
     op: &Op<'_>,
     seqno: u64,
     keeps_present: bool,
@@ -327,7 +331,7 @@ fn write<const REPLACE: bool>(
 /// A separate function, so that tables that reject duplicates do not pay for it.
 #[inline(never)]
 fn write_replacing(
-    list: &List<Versioned>,
+    list: &List<Versioned<impl Order>>,
     op: &Op<'_>,
     seqno: u64,
     keeps_present: bool,
@@ -358,28 +362,29 @@ impl NodeAlloc for ReservedAlloc {
         let start = self.start;
         self.start += words;
         self.words -= words;
-        self.entries -= entries;
+        // Only an order that breaks its promises lets a batch store more entries than were counted.
+        self.entries = self.entries.saturating_sub(entries);
         Ok(start)
     }
 }
 
 /// Memory in a memtable, reserved for a batch. Dropping the reservation returns the memory to the table, even if other memory was allocated since.
 #[must_use = "a reservation that is dropped stores nothing"]
-pub struct Reservation<'t, 'o> {
-    room: ReservedRoom<'t>,
+pub struct Reservation<'t, 'o, O: Order = Bytewise> {
+    room: ReservedRoom<'t, O>,
     ops: &'o [Op<'o>],
     replaces: bool,
 }
 
 /// The reserved memory. Only this part of a reservation is dropped by code, and it has no operations: so the compiler lets these end before the
 /// reservation does (otherwise E0597).
-struct ReservedRoom<'t> {
+struct ReservedRoom<'t, O: Order> {
     /// `None` if there are no operations and the table is untouched: then it takes no memory.
-    inside: Option<(Announced<'t>, Writer<'t, Versioned>)>,
+    inside: Option<(Announced<'t>, Writer<'t, Versioned<O>>)>,
     alloc: ReservedAlloc,
 }
 
-impl Reservation<'_, '_> {
+impl<O: Order> Reservation<'_, '_, O> {
     /// Stores the batch. The first write gets the sequence number `first_seqno`, and each further write gets the next number, up to at most
     /// `u64::MAX`. A write is not stored if its key already has a version with the same number, unless the table
     /// [replaces](crate::Duplicates::Replace) it.
@@ -398,7 +403,7 @@ impl Reservation<'_, '_> {
     /// The batch is atomic for readers in the same sense as with [`apply`](Self::apply). Expected O(log n) for each write.
     pub fn apply_at(self, seqno: u64) -> Written {
         let ops = self.ops;
-        if self.replaces || ops.is_sorted_by(|before, after| before.key() < after.key()) {
+        if self.replaces || ops.is_sorted_by(|before, after| key::order::<O>(before.key(), after.key()).is_lt()) {
             return self.store(|index| ops[index].new_node(seqno));
         }
         // The first write of a key and sequence number is stored. In reverse order, the first write is the last one of the batch.
@@ -430,7 +435,7 @@ impl Reservation<'_, '_> {
     }
 }
 
-impl Drop for ReservedRoom<'_> {
+impl<O: Order> Drop for ReservedRoom<'_, O> {
     fn drop(&mut self) {
         let has_rest = self.alloc.words != 0 || self.alloc.entries != 0;
         if let Some((_, writer)) = self.inside.as_ref().filter(|_| has_rest) {
@@ -439,7 +444,7 @@ impl Drop for ReservedRoom<'_> {
     }
 }
 
-impl fmt::Debug for Reservation<'_, '_> {
+impl<O: Order> fmt::Debug for Reservation<'_, '_, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation").field("ops", &self.ops.len()).finish_non_exhaustive()
     }

@@ -13,6 +13,7 @@ use super::store::Nodes;
 use super::walk::Splice;
 use super::write::Target;
 use crate::key::{self, PartialKey};
+use crate::order::Order;
 use crate::sync::{Ordering, ord};
 
 impl<S: Schema, T> Nodes<S, T> {
@@ -31,7 +32,7 @@ impl<S: Schema, T> Nodes<S, T> {
             // Relaxed: the CAS below publishes it.
             // SAFETY: our own node.
             unsafe { read::link(self.storage(), id) }.store(onward.pack(), Ordering::Relaxed);
-            let to_us = Link { partial: PartialKey::new(target.key, splice.shared), to: Some(id) };
+            let to_us = Link { partial: PartialKey::of::<S::Order>(target.key, splice.shared), to: Some(id) };
             // ORDERING(link.commit): Release; pairs with `link.next`. Weaker: a reader that follows the link could read bytes, meta words or the link
             // of the new node before they are written (loom `publish`). SAFETY: the head, or a linked node.
             let swung = unsafe { read::link(self.storage(), splice.prev) }.compare_exchange(
@@ -57,10 +58,10 @@ impl<S: Schema, T> Nodes<S, T> {
     fn partial_from(&self, key: &[u8], splice: &Splice) -> PartialKey {
         let old = splice.next.partial;
         let Some(next) = splice.next.to.filter(|_| old.shared() >= splice.shared) else { return old };
-        if old.more_shared(PartialKey::new(key, splice.shared)) == 0 {
+        if old.more_shared(PartialKey::of::<S::Order>(key, splice.shared)) == 0 {
             return old;
         }
-        let next = self.node(next).key();
-        PartialKey::new(next, key::compare(key, next, splice.shared).1)
+        let (key, next) = (S::Order::sort_key(key), self.node(next).sort_key());
+        PartialKey::new(next.as_ref(), key::compare(key.as_ref(), next.as_ref(), splice.shared).1)
     }
 }

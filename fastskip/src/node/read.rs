@@ -9,11 +9,16 @@ use core::marker::PhantomData;
 
 use super::id::{Link, NodeId, Predecessor};
 use super::write::{Kind, MAX_TAG, REPLACEABLE, Target};
+use crate::key;
 use crate::mem::storage::{Storage, WORD};
+use crate::order::Order;
 use crate::sync::{AtomicU64, Ordering, ord};
 
 /// The difference between the two types of table below their API: the contents of a node other than its entry, and the order of equal keys.
 pub trait Schema: Send + Sync + 'static {
+    /// The order of keys.
+    type Order: Order;
+
     /// The number of words between a node's link and its bytes.
     const META_WORDS: usize;
 
@@ -83,6 +88,7 @@ pub(crate) fn prefetch_entry(storage: &Storage, off: u32) {
 ///
 /// # Safety
 /// The word at `off` was allocated to the caller, and was used for nothing else.
+#[inline]
 pub(crate) unsafe fn write_latest(storage: &Storage, off: u32) -> u32 {
     storage.unpoison(off, WORD);
     // SAFETY: the word belongs to the caller, and is an atomic from the start. Relaxed: it is published together with the node.
@@ -196,6 +202,17 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         self.key_and_end().0
     }
 
+    #[inline(always)]
+    pub(crate) fn sort_key(self) -> <S::Order as Order>::SortKey<'a> {
+        S::Order::sort_key(self.key())
+    }
+
+    /// Whether the node has this key.
+    #[inline(always)]
+    pub(crate) fn has_key(self, key: &[u8]) -> bool {
+        key::is_same::<S::Order>(self.key(), key)
+    }
+
     /// The record that was stored by the latest write of the key and version of this linked node.
     #[inline(always)]
     pub(crate) fn record(self) -> Record<'a> {
@@ -282,14 +299,14 @@ impl<'a, S: Schema> NodeRef<'a, S> {
         unsafe { NodeId::from_stored(before as u32) }
     }
 
-    /// The latest record of a node of any form.
+    /// The latest record of a node of any form. The key keeps the bytes of the first write, should an order not distinguish them.
     #[inline(never)]
     fn latest_record(self) -> Record<'a> {
         let (own, word) = self.own_record();
         match word.and_then(Self::read_latest) {
             None => own,
             // SAFETY: the node belongs to this table.
-            Some(latest) => unsafe { Self::new(self.storage, latest) }.own_record().0,
+            Some(latest) => Record { key: own.key, ..unsafe { Self::new(self.storage, latest) }.own_record().0 },
         }
     }
 }
@@ -300,10 +317,13 @@ mod tests {
     use crate::mem::storage::REDZONE_WORDS;
     use crate::node::write::varint_len;
     use crate::node::{MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN, NewNode};
+    use crate::order::Bytewise;
 
     struct Meta<const WORDS: usize>;
 
     impl<const WORDS: usize> Schema for Meta<WORDS> {
+        type Order = Bytewise;
+
         const META_WORDS: usize = WORDS;
         const HAS_VERSIONS: bool = false;
 

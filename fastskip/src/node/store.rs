@@ -10,6 +10,7 @@ use super::write::{Kind, NewNode, Target};
 use crate::key::{self, PartialKey};
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::storage::{Storage, TablePool};
+use crate::order::Order;
 
 /// An arena, and the sorted list of nodes in it. `T` is the state that the layers above keep for each shard, on the cache lines of the arena's shard.
 #[derive(Debug)]
@@ -61,9 +62,18 @@ impl<S: Schema, T> Nodes<S, T> {
         self.link(at).to
     }
 
-    /// The key of a node; empty for the head.
-    pub(crate) fn key_of(&self, node: Option<Predecessor>) -> &[u8] {
-        node.and_then(Predecessor::node).map_or(&[], |node| self.node(node).key())
+    /// The sort key of a node; empty for the head.
+    pub(crate) fn sort_key_of(&self, node: Option<Predecessor>) -> impl AsRef<[u8]> + use<'_, S, T> {
+        struct OrEmpty<K>(Option<K>);
+
+        impl<K: AsRef<[u8]>> AsRef<[u8]> for OrEmpty<K> {
+            #[inline(always)]
+            fn as_ref(&self) -> &[u8] {
+                self.0.as_ref().map_or(&[], K::as_ref)
+            }
+        }
+
+        OrEmpty(node.and_then(Predecessor::node).map(|node| self.node(node).sort_key()))
     }
 
     /// Prefetches the words that a search reads of a node: the link, the meta words and the first words of the key.
@@ -122,14 +132,17 @@ impl<S: Schema, T> Nodes<S, T> {
     pub(crate) fn compare(&self, at: Predecessor, target: Target<'_>) -> Compared {
         match at.node() {
             Some(node) => self.compare_from(self.node(node), target, 0),
-            None => Compared { order: Ordering::Less, has_key: false, shared: key::compare(&[], target.key, 0).1 },
+            None => {
+                let shared = key::compare(&[], S::Order::sort_key(target.key).as_ref(), 0).1;
+                Compared { order: Ordering::Less, has_key: false, shared }
+            }
         }
     }
 
     /// Like `compare`, if the first `known` bytes of the keys are known to be equal.
     #[inline(always)]
     pub(super) fn compare_from(&self, node: NodeRef<'_, S>, target: Target<'_>, known: u32) -> Compared {
-        let (by_key, shared) = key::compare(node.key(), target.key, known);
+        let (by_key, shared) = key::compare_keys::<S::Order>(node.key(), target.key, known);
         let order = by_key.then_with(|| target.version.cmp(&node.version()));
         Compared { order, has_key: by_key == Ordering::Equal, shared }
     }
@@ -153,14 +166,14 @@ impl<S: Schema, T> Nodes<S, T> {
                 return nodes;
             };
             let (here, next) = (at.node().map(|at| self.node(at)), self.node(id));
-            let key = here.map_or(&[][..], NodeRef::key);
-            assert_eq!(link.partial, PartialKey::between(key, next.key()), "I9 broken");
+            assert_eq!(link.partial, PartialKey::between(self.sort_key_of(Some(at)), next.sort_key()), "I9 broken");
             if let Some(here) = here {
-                let order = key.cmp(next.key()).then_with(|| next.version().cmp(&here.version()));
+                let order =
+                    key::order::<S::Order>(here.key(), next.key()).then_with(|| next.version().cmp(&here.version()));
                 assert_eq!(order, Ordering::Less, "I1 broken");
             }
             if let Some(latest) = next.latest().map(|latest| self.node(latest)) {
-                let is_same = latest.key() == next.key() && latest.version() == next.version();
+                let is_same = latest.has_key(next.key()) && latest.version() == next.version();
                 assert!(is_same && latest.latest().is_none(), "I10 broken");
             }
             nodes.push(id);

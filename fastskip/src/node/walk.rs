@@ -46,7 +46,7 @@ impl<S: Schema, T> Nodes<S, T> {
         limit: u32,
         cost: &mut impl Cost,
     ) -> Result<bool, NodeId> {
-        let mut partial = PartialKey::new(target.key, splice.shared);
+        let mut partial = PartialKey::of::<S::Order>(target.key, splice.shared);
         let mut steps = 0;
         loop {
             let link = self.link(splice.prev);
@@ -76,7 +76,7 @@ impl<S: Schema, T> Nodes<S, T> {
             splice.prev = next.into();
             if shared != splice.shared {
                 splice.shared = shared;
-                partial = PartialKey::new(target.key, shared);
+                partial = PartialKey::of::<S::Order>(target.key, shared);
             }
             splice.walked = splice.walked.saturating_add(1);
             cost.node();
@@ -97,8 +97,29 @@ impl<S: Schema, T> Nodes<S, T> {
     #[inline(always)]
     pub(crate) fn prefetch_next(&self, splice: &Splice, target: Target<'_>) {
         let link = self.link(splice.prev);
-        let is_before = |link: &Link| link.partial <= PartialKey::new(target.key, splice.shared);
+        let is_before = |link: &Link| link.partial <= PartialKey::of::<S::Order>(target.key, splice.shared);
         self.prefetch(Some(link).filter(is_before).and_then(|link| link.to).map(Predecessor::from));
+    }
+
+    /// The node or head whose link leads to the linked node `at`: `from`, unless another thread has just linked a node between the two, or the order
+    /// has misled the search for `from`.
+    #[inline]
+    pub(crate) fn link_to(&self, at: NodeId, from: Predecessor) -> Predecessor {
+        if self.after(from) == Some(at) { from } else { self.walk_to(at, from) }
+    }
+
+    #[cold]
+    fn walk_to(&self, at: NodeId, from: Predecessor) -> Predecessor {
+        let walk = |mut from: Predecessor| {
+            while let Some(next) = self.after(from) {
+                if next == at {
+                    return Some(from);
+                }
+                from = next.into();
+            }
+            None
+        };
+        walk(from).or_else(|| walk(Predecessor::HEAD)).unwrap_or(Predecessor::HEAD)
     }
 
     /// Walks from `hint` to the node before `at`, and adds the visited nodes to `nodes`. Returns false if that is too far, or if the hint was wrong.

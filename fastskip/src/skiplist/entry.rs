@@ -9,6 +9,7 @@ use crate::iter::source::{Handle, Source};
 use crate::iter::walk::End;
 use crate::list::List;
 use crate::node::{Kind, NodeRef, Record, Target};
+use crate::order::{Bytewise, Order};
 use crate::sync::Arc;
 
 /// The greatest possible stamp: a read up to it sees every entry.
@@ -28,21 +29,21 @@ pub struct Entry<'a> {
 }
 
 /// A point is a stamp: entries with a later one are hidden.
-impl Source for ConcurrentSkipList {
+impl<O: Order> Source for ConcurrentSkipList<O> {
     type Item<'a> = Entry<'a>;
     /// Whether the key is deleted.
     type Rest = bool;
     type Point = u64;
-    type Schema = Stamped;
+    type Schema = Stamped<O>;
 
     #[inline(always)]
-    fn list(&self) -> Option<&List<Stamped>> {
+    fn list(&self) -> Option<&List<Stamped<O>>> {
         self.list.made()
     }
 
     /// Sets missing stamps of the node even if this reader needs none: otherwise an entry that was seen here could be missing from a later snapshot.
     #[inline(always)]
-    fn show<'a>(&'a self, node: NodeRef<'a, Stamped>, until: u64) -> Option<Entry<'a>> {
+    fn show<'a>(&'a self, node: NodeRef<'a, Stamped<O>>, until: u64) -> Option<Entry<'a>> {
         // The record is read first, so that the compiler computes the address of the node only once.
         let Record { key, value, kind, .. } = node.record();
         let deleted = self.clock.shown(node, until)?;
@@ -70,13 +71,13 @@ impl Source for ConcurrentSkipList {
 /// It never misses a key that was stored before the iterator was created, and never yields a key twice. A key that was stored before a step is also
 /// yielded if it lies ahead of the last key that this end has yielded, unless a snapshot hides it. Starting at either end costs O(log n); a forward
 /// step is O(1) and a backward step amortised O(1), not counting entries that a snapshot hides.
-pub type Iter<'a> = TableRange<&'a ConcurrentSkipList, ConcurrentSkipList>;
+pub type Iter<'a, O = Bytewise> = TableRange<&'a ConcurrentSkipList<O>, ConcurrentSkipList<O>>;
 
 /// A double-ended iterator like [`Iter`](crate::Iter) that keeps its list alive. It is `'static` and [`Send`].
 ///
 /// Each entry that it yields keeps the list alive too, and so increments the reference count. A loop that only reads each entry can borrow it
 /// instead: `while let Some(entry) = entries.next_ref()`.
-pub type OwnedEntries = TableRange<Arc<ConcurrentSkipList>, ConcurrentSkipList>;
+pub type OwnedEntries<O = Bytewise> = TableRange<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
 
 /// A cursor over a list that moves in both directions and can seek to any key.
 ///
@@ -104,7 +105,7 @@ pub type OwnedEntries = TableRange<Arc<ConcurrentSkipList>, ConcurrentSkipList>;
 /// assert!(!cursor.valid());
 /// assert_eq!(cursor.prev_entry().unwrap().key, b"d");
 /// ```
-pub type Cursor<'a> = TableCursor<&'a ConcurrentSkipList, ConcurrentSkipList>;
+pub type Cursor<'a, O = Bytewise> = TableCursor<&'a ConcurrentSkipList<O>, ConcurrentSkipList<O>>;
 
 /// A [`Cursor`] that keeps its list alive. It is `'static` and [`Send`].
 ///
@@ -131,10 +132,10 @@ pub type Cursor<'a> = TableCursor<&'a ConcurrentSkipList, ConcurrentSkipList>;
 /// }
 /// assert_eq!(keys, b"bc");
 /// ```
-pub type OwnedListCursor = TableCursor<Arc<ConcurrentSkipList>, ConcurrentSkipList>;
+pub type OwnedListCursor<O = Bytewise> = TableCursor<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
 
 /// The cursors of a list.
-impl<H: Handle<ConcurrentSkipList>> TableCursor<H, ConcurrentSkipList> {
+impl<O: Order, H: Handle<ConcurrentSkipList<O>>> TableCursor<H, ConcurrentSkipList<O>> {
     /// The entry that the cursor is on. O(1).
     #[must_use]
     pub fn entry(&self) -> Option<H::Item<'_>> {
@@ -169,17 +170,17 @@ impl<H: Handle<ConcurrentSkipList>> TableCursor<H, ConcurrentSkipList> {
     }
 }
 
-impl<'a> Cursor<'a> {
+impl<'a, O: Order> Cursor<'a, O> {
     /// The same as `next`.
     pub fn next_entry(&mut self) -> Option<Entry<'a>> {
         self.next()
     }
 }
 
-impl OwnedListCursor {
+impl<O: Order> OwnedListCursor<O> {
     /// The entry that the cursor is on; it keeps the list alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
-    pub fn entry_owned(&self) -> Option<OwnedEntry> {
+    pub fn entry_owned(&self) -> Option<OwnedEntry<O>> {
         OwnedEntry::attach(&self.table, |list| self.item_of(list))
     }
 }
@@ -188,9 +189,9 @@ impl OwnedListCursor {
 /// entry still shows the earlier state.
 ///
 /// While such an entry exists, none of the list's memory is freed; so do not keep one for long.
-pub type OwnedEntry = OwnedItem<ConcurrentSkipList>;
+pub type OwnedEntry<O = Bytewise> = OwnedItem<ConcurrentSkipList<O>>;
 
-impl OwnedEntry {
+impl<O: Order> OwnedEntry<O> {
     /// Whether the key was deleted when this entry was read.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
@@ -204,7 +205,7 @@ impl OwnedEntry {
     }
 }
 
-impl PartialEq<Entry<'_>> for OwnedEntry {
+impl<O: Order> PartialEq<Entry<'_>> for OwnedEntry<O> {
     fn eq(&self, other: &Entry<'_>) -> bool {
         self.item() == *other
     }

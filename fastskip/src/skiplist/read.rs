@@ -9,10 +9,11 @@ use crate::iter::cursor::TableCursor;
 use crate::iter::range::{Ends, TableRange};
 use crate::iter::source::Source;
 use crate::node::Target;
+use crate::order::{Bytewise, Order};
 use crate::sync::Arc;
 
 /// Reads up to a stamp.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// The entry of `key`.
     #[inline(always)]
     fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
@@ -22,14 +23,14 @@ impl ConcurrentSkipList {
     }
 
     /// A cursor on the first entry whose key is not less than `key`.
-    fn cursor_from(&self, key: &[u8], until: u64) -> Option<Cursor<'_>> {
+    fn cursor_from(&self, key: &[u8], until: u64) -> Option<Cursor<'_, O>> {
         let mut cursor = TableCursor::unplaced(self, until);
         cursor.seek(key).then_some(cursor)
     }
 }
 
 /// Reading.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
@@ -64,20 +65,20 @@ impl ConcurrentSkipList {
 
     /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> Iter<'_, O> {
         TableRange::new(self, LIVE, Ends::new(..))
     }
 
     /// Returns a cursor on the first entry. O(1).
     #[must_use]
-    pub fn cursor(&self) -> Cursor<'_> {
+    pub fn cursor(&self) -> Cursor<'_, O> {
         Cursor::new(self, LIVE)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     /// Expected O(log n).
     #[must_use]
-    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_>> {
+    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'_, O>> {
         self.cursor_from(key, LIVE)
     }
 
@@ -93,43 +94,46 @@ impl ConcurrentSkipList {
     /// assert_eq!(keys, [b"c", b"b"]);
     /// ```
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_> {
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_, O> {
         TableRange::new(self, LIVE, Ends::new(bounds))
     }
 
+    /// Takes a snapshot of the current contents. O(1).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<'_, O> {
+        Snapshot { list: self, until: self.clock.snapshot() }
+    }
+}
+
+/// In other orders, keys with a common prefix need not be neighbours.
+impl ConcurrentSkipList {
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
         TableRange::new(self, LIVE, Ends::prefix(prefix))
     }
-
-    /// Takes a snapshot of the current contents. O(1).
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot { list: self, until: self.clock.snapshot() }
-    }
 }
 
-impl<'a> IntoIterator for &'a ConcurrentSkipList {
+impl<'a, O: Order> IntoIterator for &'a ConcurrentSkipList<O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = Iter<'a, O>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Iter<'a, O> {
         self.iter()
     }
 }
 
-impl<'a> IntoIterator for &'a FrozenList {
+impl<'a, O: Order> IntoIterator for &'a FrozenList<O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = Iter<'a, O>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Iter<'a, O> {
         self.iter()
     }
 }
 
 /// Reads whose results outlive the borrow of the list.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// Returns the entry of `key`, which keeps the list alive. Expected O(log n).
     ///
     /// ```
@@ -142,7 +146,7 @@ impl ConcurrentSkipList {
     /// assert_eq!((entry.value(), entry.is_tombstone()), (&b"1"[..], false));
     /// ```
     #[must_use]
-    pub fn get_owned(self: &Arc<Self>, key: &[u8]) -> Option<OwnedEntry> {
+    pub fn get_owned(self: &Arc<Self>, key: &[u8]) -> Option<OwnedEntry<O>> {
         OwnedEntry::attach(self, |list| list.find(key, LIVE))
     }
 
@@ -161,19 +165,19 @@ impl ConcurrentSkipList {
     /// assert_eq!((first.key(), last.key()), (&b"a"[..], &b"b"[..]));
     /// ```
     #[must_use]
-    pub fn owned_range(self: &Arc<Self>, bounds: impl KeyBounds) -> OwnedEntries {
+    pub fn owned_range(self: &Arc<Self>, bounds: impl KeyBounds) -> OwnedEntries<O> {
         TableRange::new(Arc::clone(self), LIVE, Ends::new(bounds))
     }
 
     /// Returns a cursor on the first entry, which keeps the list alive. O(1).
     #[must_use]
-    pub fn owned_cursor(self: &Arc<Self>) -> OwnedListCursor {
+    pub fn owned_cursor(self: &Arc<Self>) -> OwnedListCursor<O> {
         TableCursor::new(Arc::clone(self), LIVE)
     }
 
     /// Like [`snapshot`](Self::snapshot), but the snapshot and its entries keep the list alive. O(1).
     #[must_use]
-    pub fn owned_snapshot(self: &Arc<Self>) -> OwnedSnapshot {
+    pub fn owned_snapshot(self: &Arc<Self>) -> OwnedSnapshot<O> {
         OwnedSnapshot { until: self.snapshot().until, list: Arc::clone(self) }
     }
 }
@@ -194,14 +198,22 @@ impl ConcurrentSkipList {
 /// assert_eq!(snapshot.get(b"a"), Some((&b"1"[..], false)));
 /// assert_eq!(snapshot.get(b"b"), None);
 /// ```
-#[derive(Clone, Copy)]
-pub struct Snapshot<'a> {
-    list: &'a ConcurrentSkipList,
+pub struct Snapshot<'a, O: Order = Bytewise> {
+    list: &'a ConcurrentSkipList<O>,
     /// The latest stamp that the snapshot shows.
     until: u64,
 }
 
-impl<'a> Snapshot<'a> {
+// Not derived, because a derived impl would require `O: Clone`.
+impl<O: Order> Clone for Snapshot<'_, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O: Order> Copy for Snapshot<'_, O> {}
+
+impl<'a, O: Order> Snapshot<'a, O> {
     /// Returns the result that [`ConcurrentSkipList::get`] would have returned at the moment of the snapshot: the value of `key` and whether `key`
     /// was a tombstone. Expected O(log n).
     #[must_use]
@@ -211,41 +223,41 @@ impl<'a> Snapshot<'a> {
 
     /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a> {
+    pub fn iter(&self) -> Iter<'a, O> {
         TableRange::new(self.list, self.until, Ends::new(..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     /// Expected O(log n) to begin at either end.
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
+    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a, O> {
         TableRange::new(self.list, self.until, Ends::new(bounds))
     }
 
     /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.
     #[must_use]
-    pub fn cursor(&self) -> Cursor<'a> {
+    pub fn cursor(&self) -> Cursor<'a, O> {
         Cursor::new(self.list, self.until)
     }
 
     /// Returns a cursor on the first entry whose key is not less than `key`, or `None` if there is no such entry.
     /// Expected O(log n), not counting entries behind `key` that the snapshot hides.
     #[must_use]
-    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a>> {
+    pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a, O>> {
         self.list.cursor_from(key, self.until)
     }
 }
 
-impl<'a> IntoIterator for &Snapshot<'a> {
+impl<'a, O: Order> IntoIterator for &Snapshot<'a, O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = Iter<'a, O>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Iter<'a, O> {
         self.iter()
     }
 }
 
-impl fmt::Debug for Snapshot<'_> {
+impl<O: Order> fmt::Debug for Snapshot<'_, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot").field("until", &self.until).finish_non_exhaustive()
     }
@@ -265,33 +277,39 @@ impl fmt::Debug for Snapshot<'_> {
 /// let keys: Vec<_> = snapshot.range(..).map(|entry| entry.key().to_vec()).collect();
 /// assert_eq!(keys, [b"a"]);
 /// ```
-#[derive(Clone)]
-pub struct OwnedSnapshot {
-    list: Arc<ConcurrentSkipList>,
+pub struct OwnedSnapshot<O: Order = Bytewise> {
+    list: Arc<ConcurrentSkipList<O>>,
     until: u64,
 }
 
-impl OwnedSnapshot {
+// Not derived, because a derived impl would require `O: Clone`.
+impl<O: Order> Clone for OwnedSnapshot<O> {
+    fn clone(&self) -> Self {
+        Self { list: Arc::clone(&self.list), until: self.until }
+    }
+}
+
+impl<O: Order> OwnedSnapshot<O> {
     /// The snapshot, borrowed: for lookups, and for iteration that counts no reference for each entry.
     #[must_use]
-    pub fn as_snapshot(&self) -> Snapshot<'_> {
+    pub fn as_snapshot(&self) -> Snapshot<'_, O> {
         Snapshot { list: &self.list, until: self.until }
     }
 
     /// Like [`Snapshot::range`], but the iterator and its entries keep the list alive.
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds) -> OwnedEntries {
+    pub fn range(&self, bounds: impl KeyBounds) -> OwnedEntries<O> {
         TableRange::new(Arc::clone(&self.list), self.until, Ends::new(bounds))
     }
 
     /// Like [`Snapshot::cursor`], but the cursor keeps the list alive.
     #[must_use]
-    pub fn cursor(&self) -> OwnedListCursor {
+    pub fn cursor(&self) -> OwnedListCursor<O> {
         TableCursor::new(Arc::clone(&self.list), self.until)
     }
 }
 
-impl fmt::Debug for OwnedSnapshot {
+impl<O: Order> fmt::Debug for OwnedSnapshot<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedSnapshot").field("until", &self.until).finish_non_exhaustive()
     }

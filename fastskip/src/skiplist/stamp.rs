@@ -14,7 +14,10 @@
 //! of the snapshot finds no stamp, the stamp that it sets is > s. In both cases the result is the same for every later read of the snapshot. A thread
 //! that saw an entry has acquired its stamp, and with it the read of the clock; so a snapshot that this thread takes afterwards is >= that stamp.
 
+use core::marker::PhantomData;
+
 use crate::node::{NodeRef, Schema};
+use crate::order::Order;
 use crate::sync::{AtomicU64, Ordering, ord};
 
 const INSERTED: usize = 0;
@@ -25,10 +28,11 @@ const PENDING: u64 = 1;
 const FIRST_STAMP: u64 = 2;
 
 /// The nodes of a list: one for each key, with two stamps.
-#[derive(Debug)]
-pub struct Stamped;
+pub struct Stamped<O>(PhantomData<fn() -> O>);
 
-impl Schema for Stamped {
+impl<O: Order> Schema for Stamped<O> {
+    type Order = O;
+
     const META_WORDS: usize = 2;
     const HAS_VERSIONS: bool = false;
 
@@ -60,6 +64,7 @@ impl StampClock {
     }
 
     /// A stamp for a node that the caller has linked or marked, or has seen linked or marked.
+    #[inline]
     fn read(&self) -> u64 {
         // ORDERING(clock.read): Release; pairs with `clock.snapshot`. Weaker: a snapshot that comes later in the clock's order could miss the link or
         // mark that preceded this stamp (loom `snapshot`). It need not acquire: a thread that relies on the stamp acquires it from `stamp.set`, and
@@ -81,6 +86,7 @@ impl StampClock {
     }
 
     #[cold]
+    #[inline]
     fn stamp(&self, word: &AtomicU64, unset: u64) -> u64 {
         let now = self.read();
         // ORDERING(stamp.set): Release; pairs with `stamp.read`. Weaker: a thread that saw the entry could take a snapshot that precedes the entry's
@@ -96,13 +102,13 @@ impl StampClock {
 
     /// Sets the insertion stamp of `node` if it is missing, and returns it.
     #[inline]
-    pub(crate) fn inserted(&self, node: NodeRef<'_, Stamped>) -> u64 {
+    pub(crate) fn inserted(&self, node: NodeRef<'_, Stamped<impl Order>>) -> u64 {
         self.settle(node.meta(INSERTED), UNSTAMPED)
     }
 
     /// Sets missing stamps of `node`. Returns the entry's state up to a stamp: `None` if it is not visible, otherwise whether it is deleted.
     #[inline(always)]
-    pub(crate) fn shown(&self, node: NodeRef<'_, Stamped>, until: u64) -> Option<bool> {
+    pub(crate) fn shown(&self, node: NodeRef<'_, Stamped<impl Order>>, until: u64) -> Option<bool> {
         // Both addresses are computed before the first load, because the compiler moves nothing before that load.
         let (inserted, deleted) = (node.meta(INSERTED), node.meta(DELETED));
         if self.settle(inserted, UNSTAMPED) > until {
@@ -116,7 +122,7 @@ impl StampClock {
     }
 
     /// Deletes `node`; returns false if it was deleted before. The deletion stamp is set when this returns.
-    pub(crate) fn delete(&self, node: NodeRef<'_, Stamped>) -> bool {
+    pub(crate) fn delete(&self, node: NodeRef<'_, Stamped<impl Order>>) -> bool {
         // In every snapshot, a deletion comes after its insertion.
         self.inserted(node);
         let word = node.meta(DELETED);

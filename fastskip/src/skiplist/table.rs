@@ -9,6 +9,7 @@ use crate::bounds::KeyBounds;
 use crate::builder::{Builder, Config, Table, parallelism};
 use crate::list::stats::Stats;
 use crate::list::{LazyList, List};
+use crate::order::{Bytewise, Order};
 
 #[cfg(doc)]
 use crate::InsertError;
@@ -38,8 +39,8 @@ use crate::InsertError;
 ///
 /// An insert takes expected O(log n) and commits with one compare-and-swap (CAS). If the CAS fails because of another writer, the insert continues
 /// from the same position. All methods can be called from any thread. No method panics because too many threads call it.
-pub struct ConcurrentSkipList {
-    pub(crate) list: LazyList<Stamped>,
+pub struct ConcurrentSkipList<O: Order = Bytewise> {
+    pub(crate) list: LazyList<Stamped<O>>,
     pub(super) clock: StampClock,
 }
 
@@ -86,7 +87,14 @@ impl ConcurrentSkipList {
     }
 }
 
-impl Table for ConcurrentSkipList {
+impl<O: Order> Builder<ConcurrentSkipList<O>> {
+    /// The order of the list's keys. Default: [`Bytewise`].
+    pub fn order<P: Order>(self) -> Builder<ConcurrentSkipList<P>> {
+        self.of_table()
+    }
+}
+
+impl<O: Order> Table for ConcurrentSkipList<O> {
     fn new_lazy(config: Config) -> Self {
         Self { list: LazyList::new(config), clock: StampClock::new() }
     }
@@ -103,7 +111,7 @@ impl Default for ConcurrentSkipList {
 }
 
 /// Freezing and resetting.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// Freezes the list: every later write is rejected with [`Frozen`](crate::InsertError::Frozen). Waits for the writes in progress, like
     /// [`Memtable::freeze`](crate::Memtable::freeze); their entries are in the frozen list. O(shards), not counting the wait.
     pub fn freeze(&self) {
@@ -125,13 +133,13 @@ impl ConcurrentSkipList {
 }
 
 /// Sealing: the list becomes a frozen table, and a new, empty list replaces it.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// Freezes the list and creates an empty list with the same settings. O(shards), not counting the wait for writers.
     ///
     /// # Errors
     /// [`SealError`] if the system refuses the address range of the new list. The list is then not frozen, and
     /// [`SealError::into_list`] returns it.
-    pub fn seal(self) -> Result<(FrozenList, Self), SealError> {
+    pub fn seal(self) -> Result<(FrozenList<O>, Self), SealError<O>> {
         match Self::new_reserved(self.list.config.clone()) {
             Ok(fresh) => {
                 self.freeze();
@@ -144,66 +152,66 @@ impl ConcurrentSkipList {
 
 /// A frozen list. It dereferences to [`ConcurrentSkipList`], so all methods that read work; every write is rejected with
 /// [`Frozen`](InsertError::Frozen).
-pub struct FrozenList {
-    list: ConcurrentSkipList,
+pub struct FrozenList<O: Order = Bytewise> {
+    list: ConcurrentSkipList<O>,
 }
 
-impl FrozenList {
+impl<O: Order> FrozenList<O> {
     /// The frozen list itself; it stays frozen. In an `Arc`, [owned](ConcurrentSkipList::owned_range) iterators can read it.
     #[must_use]
-    pub fn into_list(self) -> ConcurrentSkipList {
+    pub fn into_list(self) -> ConcurrentSkipList<O> {
         self.list
     }
 }
 
-impl Deref for FrozenList {
-    type Target = ConcurrentSkipList;
+impl<O: Order> Deref for FrozenList<O> {
+    type Target = ConcurrentSkipList<O>;
 
-    fn deref(&self) -> &ConcurrentSkipList {
+    fn deref(&self) -> &ConcurrentSkipList<O> {
         &self.list
     }
 }
 
-impl fmt::Debug for FrozenList {
+impl<O: Order> fmt::Debug for FrozenList<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrozenList").field("len", &self.list.len()).finish_non_exhaustive()
     }
 }
 
 /// The new list could not be created, so nothing was frozen. [`into_list`](Self::into_list) returns the list.
-pub struct SealError {
-    list: Box<ConcurrentSkipList>,
+pub struct SealError<O: Order = Bytewise> {
+    list: Box<ConcurrentSkipList<O>>,
     source: io::Error,
 }
 
-impl SealError {
+impl<O: Order> SealError<O> {
     /// Returns the list, which still accepts writes. O(1).
     #[must_use]
-    pub fn into_list(self) -> ConcurrentSkipList {
+    pub fn into_list(self) -> ConcurrentSkipList<O> {
         *self.list
     }
 }
 
-impl fmt::Display for SealError {
+impl<O: Order> fmt::Display for SealError<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cannot reserve the arena of the next table")
     }
 }
 
-impl std::error::Error for SealError {
+impl<O: Order> std::error::Error for SealError<O> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
     }
 }
 
-impl fmt::Debug for SealError {
+impl<O: Order> fmt::Debug for SealError<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealError").field("source", &self.source).finish_non_exhaustive()
     }
 }
 
 /// Statistics. Each counting method visits every shard: O(shards). [`stats`](ConcurrentSkipList::stats) returns all statistics at once.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// The number of live keys. Exact when no writer is active.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -340,7 +348,7 @@ impl ConcurrentSkipList {
     }
 }
 
-impl fmt::Debug for ConcurrentSkipList {
+impl<O: Order> fmt::Debug for ConcurrentSkipList<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stats = self.stats();
         f.debug_struct("ConcurrentSkipList")

@@ -9,9 +9,11 @@ use crate::error::{BatchError, InsertError};
 use crate::iter::source::Source;
 use crate::list::{ArenaAlloc, List, Outcome, Writer};
 use crate::node::{Kind, NewNode, NodeRef, Target};
+use crate::order::Order;
 use crate::sync::thread_index;
 
 /// A node as this type stores it: without version and tag.
+#[inline]
 fn new_node<'n>(key: &'n [u8], value: &'n &'n [u8], kind: Kind) -> NewNode<'n> {
     NewNode::new(key, slice::from_ref(value), kind, 0, 0)
 }
@@ -25,7 +27,7 @@ fn outcome(entries: usize, rejected: Vec<(usize, InsertError)>) -> Result<usize,
 }
 
 /// Writing.
-impl ConcurrentSkipList {
+impl<O: Order> ConcurrentSkipList<O> {
     /// Stores `key` and returns true. Returns false for every error of [`try_insert`](Self::try_insert).
     /// Expected O(log n).
     pub fn insert(&self, key: &[u8], value: &[u8]) -> bool {
@@ -145,7 +147,7 @@ impl ConcurrentSkipList {
         Ok(())
     }
 
-    fn mark_deleted(&self, writer: &Writer<'_, Stamped>, node: NodeRef<'_, Stamped>) -> bool {
+    fn mark_deleted(&self, writer: &Writer<'_, Stamped<O>>, node: NodeRef<'_, Stamped<O>>) -> bool {
         // The key was inserted as a tombstone, so there is no value to delete.
         if node.record().kind == Kind::Tombstone {
             self.clock.inserted(node);
@@ -159,7 +161,7 @@ impl ConcurrentSkipList {
     }
 
     /// Links a node for `key` unless the key has one. Returns the key's node, whose stamps are set, and whether it is new.
-    fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<(NodeRef<'_, Stamped>, bool), InsertError> {
+    fn store(&self, key: &[u8], value: &[u8], kind: Kind) -> Result<(NodeRef<'_, Stamped<O>>, bool), InsertError> {
         let list = self.list.for_writes(1)?;
         let writer = list.enter(thread_index(), 1)?;
         let new = new_node(key, &value, kind);
@@ -171,7 +173,7 @@ impl ConcurrentSkipList {
     }
 
     /// Sets the missing stamps of the node that an insert has found or linked. Returns whether the node is new.
-    fn settled<'a>(&self, list: &'a List<Stamped>, outcome: Outcome) -> (NodeRef<'a, Stamped>, bool) {
+    fn settled<'a>(&self, list: &'a List<Stamped<O>>, outcome: Outcome) -> (NodeRef<'a, Stamped<O>>, bool) {
         let (Outcome::New(id) | Outcome::Present(id) | Outcome::Replaced(id)) = outcome;
         let (node, is_new) = (list.node(id), matches!(outcome, Outcome::New(_)));
         if is_new {

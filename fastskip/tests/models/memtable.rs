@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 
 use fastskip::{
-    Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, OwnedVersion, Room, Version,
+    Bytewise, Duplicates, FrozenMemtable, InsertError, Kind, Lookup, MAX_KEY_LEN, Memtable, Op, OwnedVersion, Room,
+    Version,
 };
 
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
 use super::moves::{self, Step, compare_bounded, compare_moves, compare_steps};
+use super::orders::{Key, Modelled, keys};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -23,18 +25,18 @@ operations! {
 }
 
 /// `None` is a tombstone.
-type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Vec<u8>>>;
+type Model<O> = BTreeMap<(Key<O>, Reverse<u64>), Option<Vec<u8>>>;
 
-struct Pair {
-    memtable: Memtable,
-    model: Model,
+struct Pair<O: Modelled> {
+    memtable: Memtable<O>,
+    model: Model<O>,
     duplicates: Duplicates,
     limits: TableLimits,
     attempts: usize,
     /// Whether hints were corrupted, so that the index cannot be validated.
     is_scrambled: bool,
     /// Set once the memtable is frozen: its contents at that time must not change.
-    frozen: Option<FrozenMemtable>,
+    frozen: Option<FrozenMemtable<O>>,
     record: Record<MemtableOp>,
 }
 
@@ -43,13 +45,18 @@ struct Pair {
 /// # Panics
 /// If the memtable and the map differ.
 pub fn memtable_ops(input: &[u8]) -> Met {
-    [Duplicates::Reject, Duplicates::Replace].into_iter().flat_map(|duplicates| run(input, duplicates)).collect()
+    memtable_ops_in::<Bytewise>(input)
 }
 
-fn run(input: &[u8], duplicates: Duplicates) -> Met {
+/// [`memtable_ops`] in an order.
+pub(crate) fn memtable_ops_in<O: Modelled>(input: &[u8]) -> Met {
+    [Duplicates::Reject, Duplicates::Replace].into_iter().flat_map(|duplicates| run::<O>(input, duplicates)).collect()
+}
+
+fn run<O: Modelled>(input: &[u8], duplicates: Duplicates) -> Met {
     let mut input = Input::new(input);
     let limits = TableLimits::choose(&mut input);
-    let memtable = limits.table(Memtable::builder().duplicates(duplicates));
+    let memtable = limits.table(Memtable::builder().order::<O>().duplicates(duplicates));
     let mut pair = Pair {
         memtable,
         model: Model::new(),
@@ -75,30 +82,30 @@ fn seqno(input: &mut Input<'_>) -> u64 {
 }
 
 /// Writing.
-impl Pair {
+impl<O: Modelled> Pair<O> {
     fn run(&mut self, op: MemtableOp, input: &mut Input<'_>) {
         match op {
             MemtableOp::Put => {
-                let (key, seqno, value) = (input.key(), seqno(input), input.value());
+                let (key, seqno, value) = (O::key(input), seqno(input), input.value());
                 self.put(&key, seqno, Some(value), input);
             }
             MemtableOp::Delete => {
-                let (key, seqno) = (input.key(), seqno(input));
+                let (key, seqno) = (O::key(input), seqno(input));
                 self.put(&key, seqno, None, input);
             }
             MemtableOp::Apply => self.apply(input),
-            MemtableOp::DropReservation => self.drop_reservation(&input.key(), input),
+            MemtableOp::DropReservation => self.drop_reservation(&O::key(input), input),
             MemtableOp::LongestKey => self.put(&[input.byte(); MAX_KEY_LEN], 1, None, input),
             MemtableOp::TooLarge => {
                 self.put(&[0; MAX_KEY_LEN + 1], 1, None, input);
                 if self.limits.memory > 0 {
-                    self.put(&input.key(), 1, Some(too_large().to_vec()), input);
+                    self.put(&O::key(input), 1, Some(too_large().to_vec()), input);
                 }
             }
-            MemtableOp::Get => self.get(&input.key(), seqno(input)),
-            MemtableOp::Range => self.range(&input.key(), &input.key(), seqno(input)),
-            MemtableOp::Seek => self.seek(&input.key(), seqno(input), false),
-            MemtableOp::SeekForPrev => self.seek(&input.key(), seqno(input), true),
+            MemtableOp::Get => self.get(&O::key(input), seqno(input)),
+            MemtableOp::Range => self.range(&O::key(input), &O::key(input), seqno(input)),
+            MemtableOp::Seek => self.seek(&O::key(input), seqno(input), false),
+            MemtableOp::SeekForPrev => self.seek(&O::key(input), seqno(input), true),
             MemtableOp::WalkCursor => self.walk_cursor(input),
             MemtableOp::Compare => {
                 self.compare();
@@ -149,7 +156,7 @@ impl Pair {
     /// Stores a version in the map. Returns the expected result of a write: the number of stored and of replaced versions.
     fn store(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>) -> (usize, usize) {
         let replaces = self.duplicates == Duplicates::Replace;
-        match self.model.entry((key.to_vec(), Reverse(seqno))) {
+        match self.model.entry((Key::new(key), Reverse(seqno))) {
             Entry::Occupied(_) if !replaces => (0, 0),
             Entry::Occupied(mut present) => {
                 present.insert(value);
@@ -165,7 +172,7 @@ impl Pair {
     /// The table searches for an existing version before it allocates, so even a full table reports a duplicate.
     fn put(&mut self, key: &[u8], seqno: u64, value: Option<Vec<u8>>, input: &mut Input<'_>) {
         let sizes = [(key.len(), value.as_ref().map_or(0, Vec::len))];
-        let is_there = self.model.contains_key(&(key.to_vec(), Reverse(seqno)));
+        let is_there = self.model.contains_key(&(Key::new(key), Reverse(seqno)));
         let if_absent = key.len() % 4 == 2;
         let foretold = match self.duplicates {
             duplicates if is_there && self.frozen.is_none() && (if_absent || duplicates == Duplicates::Reject) => {
@@ -196,7 +203,7 @@ impl Pair {
 
     fn apply(&mut self, input: &mut Input<'_>) {
         let writes: Vec<_> = (0..input.byte() % 8)
-            .map(|_| (input.key(), (!input.byte().is_multiple_of(3)).then(|| input.value())))
+            .map(|_| (O::key(input), (!input.byte().is_multiple_of(3)).then(|| input.value())))
             .collect();
         let first = seqno(input);
         let ops: Vec<_> = writes.iter().map(|(key, value)| operation(key, value.as_deref())).collect();
@@ -207,7 +214,7 @@ impl Pair {
             (0..).map(|i| if at_one { first } else { first.saturating_add(i) }).zip(&writes).collect();
         let new = match self.duplicates {
             Duplicates::Replace if !is_reserved => {
-                let places = numbered.iter().map(|(seqno, (key, _))| (key.clone(), Reverse(*seqno)));
+                let places = numbered.iter().map(|(seqno, (key, _))| (Key::new(key), Reverse(*seqno)));
                 places.collect::<BTreeSet<_>>().iter().filter(|place| !self.model.contains_key(*place)).count()
             }
             _ => sizes.len(),
@@ -249,7 +256,7 @@ impl Pair {
     fn replace(&mut self) {
         self.compare();
         let mut cursor = self.memtable.owned_cursor();
-        self.memtable = self.limits.table(Memtable::builder().duplicates(self.duplicates));
+        self.memtable = self.limits.table(Memtable::builder().order::<O>().duplicates(self.duplicates));
         self.frozen = None;
         for version in versions(&self.model) {
             assert_eq!(cursor.next(), Some(version));
@@ -272,11 +279,11 @@ fn operation<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Op<'a> {
 }
 
 /// Reading.
-impl Pair {
+impl<O: Modelled> Pair<O> {
     fn visible(&self, seqno: u64) -> Vec<Version<'_>> {
         let mut newest: Vec<Version<'_>> = Vec::new();
         for version in versions(&self.model).filter(|version| version.seqno <= seqno) {
-            if newest.last().is_none_or(|last| last.key != version.key) {
+            if newest.last().is_none_or(|last| O::compare(last.key, version.key).is_ne()) {
                 newest.push(version);
             }
         }
@@ -284,7 +291,7 @@ impl Pair {
     }
 
     fn get(&self, key: &[u8], seqno: u64) {
-        let version = self.visible(seqno).into_iter().find(|version| version.key == key);
+        let version = self.visible(seqno).into_iter().find(|version| O::compare(version.key, key).is_eq());
         assert_eq!(self.memtable.get_version(key, seqno), version);
         assert_eq!(self.memtable.get_owned(key, seqno).as_ref().map(OwnedVersion::as_version), version);
         let expected = match version {
@@ -302,12 +309,12 @@ impl Pair {
     fn range(&self, from: &[u8], to: &[u8], seqno: u64) {
         let visible = self.visible(seqno);
         for range in ranges(from, to) {
-            let within: Vec<_> =
-                visible.iter().filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).copied().collect();
+            let keys = keys::<O>(range);
+            let is_within = |version: &Version<'_>| keys.contains(&Key::new(version.key));
+            let within: Vec<_> = visible.iter().copied().filter(is_within).collect();
             compare_walk(|| self.memtable.range(range, seqno), &within);
             compare_walk(|| self.memtable.owned_range(range, seqno), &within);
-            let all: Vec<_> =
-                versions(&self.model).filter(|version| RangeBounds::<[u8]>::contains(&range, version.key)).collect();
+            let all: Vec<_> = versions(&self.model).filter(is_within).collect();
             compare_walk(|| self.memtable.versions_of(range), &all);
             compare_walk(|| self.memtable.owned_versions_of(range), &all);
             let (is_all, owned) = (to.len() % 2 == 1, self.memtable.owned_cursor());
@@ -318,11 +325,11 @@ impl Pair {
             }
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
-        compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
+        O::with_memtable(&self.memtable, |memtable| compare_walk(|| memtable.prefix(from, seqno), &prefixed));
         for range in ranges((from, seqno), (to, 3)) {
-            let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
+            let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (Key::<O>::new(key), Reverse(seqno)));
             let places = (place(range.0), place(range.1));
-            let is_within = |version: &Version<'_>| places.contains(&(version.key, Reverse(version.seqno)));
+            let is_within = |version: &Version<'_>| places.contains(&(Key::new(version.key), Reverse(version.seqno)));
             let within: Vec<_> = versions(&self.model).filter(is_within).collect();
             compare_walk(|| self.memtable.versions(range), &within);
             compare_walk(|| self.memtable.owned_versions(range), &within);
@@ -357,7 +364,7 @@ impl Pair {
         compare_walk(|| self.memtable.all_versions(), &versions(&self.model).collect::<Vec<_>>());
         for seqno in [0, 3, u64::MAX] {
             assert!(self.memtable.iter(seqno).eq(self.visible(seqno)));
-            self.model.keys().for_each(|(key, _)| self.get(key, seqno));
+            self.model.keys().for_each(|(key, _)| self.get(&key.bytes, seqno));
         }
         if let Some(frozen) = &self.frozen {
             assert!(frozen.all_versions().eq(versions(&self.model)));
@@ -379,9 +386,9 @@ impl Pair {
     }
 }
 
-fn versions(model: &Model) -> impl DoubleEndedIterator<Item = Version<'_>> {
+fn versions<O: Modelled>(model: &Model<O>) -> impl DoubleEndedIterator<Item = Version<'_>> {
     model.iter().map(|((key, seqno), value)| {
         let kind = if value.is_some() { Kind::Value } else { Kind::Tombstone };
-        Version::new(key, seqno.0, kind, value.as_deref().unwrap_or_default())
+        Version::new(&key.bytes, seqno.0, kind, value.as_deref().unwrap_or_default())
     })
 }

@@ -9,6 +9,7 @@ mod limits;
 pub(crate) mod list;
 pub(crate) mod memtable;
 pub(crate) mod moves;
+pub(crate) mod orders;
 mod record;
 
 use std::collections::BTreeSet;
@@ -35,6 +36,25 @@ macro_rules! operations {
     };
 }
 pub(crate) use operations;
+
+/// Runs the operations that `input` encodes on both tables in another order than that of bytes; the first byte chooses it.
+///
+/// # Panics
+/// If a table and its map differ.
+pub fn order_ops(input: &[u8]) -> Met {
+    fn both<O: orders::Modelled>(input: &[u8]) -> Met {
+        &list::skiplist_ops_in::<O>(input) | &memtable::memtable_ops_in::<O>(input)
+    }
+
+    let Some((order, input)) = input.split_first() else { return Met::new() };
+    match order % 5 {
+        0 => both::<orders::Reversed>(input),
+        1 => both::<orders::Latest<1>>(input),
+        2 => both::<orders::Columns>(input),
+        3 => both::<orders::Folded>(input),
+        _ => both::<orders::OnlyTies>(input),
+    }
+}
 
 /// Every range between `a` and `b`: closed, open or without an end on either side.
 fn ranges<T: Copy>(a: T, b: T) -> impl Iterator<Item = (Bound<T>, Bound<T>)> {

@@ -1,8 +1,6 @@
 //! Compares the moves that cursors of both tables have in common with positions in a sorted slice.
 
-use std::cmp::Reverse;
-
-use fastskip::{Cursor, Entry, Kind, MemtableCursor, OwnedCursor, OwnedListCursor, Version};
+use fastskip::{Cursor, Entry, Kind, MemtableCursor, Order, OwnedCursor, OwnedListCursor, Version};
 
 /// An entry as every cursor shows it: key, number (0 in a list), value, and whether it is a tombstone.
 pub(crate) type Shown<'a> = (&'a [u8], u64, &'a [u8], bool);
@@ -29,6 +27,8 @@ impl Step {
 
 /// A cursor of either table.
 pub(crate) trait Moves: Clone {
+    type Order: Order;
+
     fn shown(&self) -> (bool, Option<Shown<'_>>);
 
     /// Moves to the first entry or, with `back`, to the last.
@@ -43,7 +43,9 @@ pub(crate) trait Moves: Clone {
 
 macro_rules! impl_moves {
     ($cursor:ty: $item:ident as $shown:ident, ($key:ident, $seqno:ident) => ($($place:ident),+)) => {
-        impl Moves for $cursor {
+        impl<O: Order> Moves for $cursor {
+            type Order = O;
+
             fn shown(&self) -> (bool, Option<Shown<'_>>) {
                 (self.valid(), self.$item().map($shown))
             }
@@ -74,23 +76,29 @@ macro_rules! impl_moves {
     };
 }
 
-impl_moves!(MemtableCursor<'_>: version as version, (key, seqno) => (key, seqno));
-impl_moves!(OwnedCursor: version as version, (key, seqno) => (key, seqno));
-impl_moves!(Cursor<'_>: entry as entry, (key, _seqno) => (key));
-impl_moves!(OwnedListCursor: entry as entry, (key, _seqno) => (key));
+impl_moves!(MemtableCursor<'_, O>: version as version, (key, seqno) => (key, seqno));
+impl_moves!(OwnedCursor<O>: version as version, (key, seqno) => (key, seqno));
+impl_moves!(Cursor<'_, O>: entry as entry, (key, _seqno) => (key));
+impl_moves!(OwnedListCursor<O>: entry as entry, (key, _seqno) => (key));
 
 /// One more than the index of an entry; 0 is before the first entry, and the count plus one is behind the last. The flag is set if a search
 /// (true: back) found the entry and no step yielded it yet: then the first step in that direction yields it.
 type Position = (usize, Option<bool>);
 
 /// The position after a step.
-fn after(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Position {
+fn after<O: Order>(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Position {
     let end = shown.len() + 1;
     let key = |at: usize| shown[at - 1].0;
-    let newest = |at| if (1..end).contains(&at) { 1 + shown.partition_point(|entry| entry.0 < key(at)) } else { at };
+    let newest = |at| {
+        if (1..end).contains(&at) {
+            1 + shown.partition_point(|entry| O::compare(entry.0, key(at)).is_lt())
+        } else {
+            at
+        }
+    };
     let behind = |at| match at {
         0 => 1,
-        _ if at < end => 1 + shown.partition_point(|entry| entry.0 <= key(at)),
+        _ if at < end => 1 + shown.partition_point(|entry| O::compare(entry.0, key(at)).is_le()),
         _ => end,
     };
     let at = match step {
@@ -108,11 +116,11 @@ fn after(shown: &[Shown<'_>], (at, found_back): Position, step: Step) -> Positio
 
 /// Checks that every search of `cursor`, which yields `shown`, finds the right entry. Checks every walk from there: steps of each kind to the
 /// end, and a few of each kind after a step of another kind.
-pub(crate) fn compare_moves(mut cursor: impl Moves, shown: &[Shown<'_>], (key, seqno): (&[u8], u64), back: bool) {
+pub(crate) fn compare_moves<M: Moves>(mut cursor: M, shown: &[Shown<'_>], (key, seqno): (&[u8], u64), back: bool) {
     assert_eq!(cursor.shown(), (!shown.is_empty(), shown.first().copied()));
-    let target = (key, Reverse(seqno));
-    let at = shown.partition_point(|entry| (entry.0, Reverse(entry.1)) < target);
-    let behind = shown.partition_point(|entry| (entry.0, Reverse(entry.1)) <= target);
+    let order = |entry: &Shown<'_>| M::Order::compare(entry.0, key).then(seqno.cmp(&entry.1));
+    let at = shown.partition_point(|entry| order(entry).is_lt());
+    let behind = shown.partition_point(|entry| order(entry).is_le());
     let searches = if back { [(true, behind), (false, at)] } else { [(true, at + 1), (false, behind + 1)] };
     for (included, place) in searches {
         let is_found = cursor.search(key, seqno, back, included);
@@ -159,11 +167,11 @@ fn at<'a>(shown: &[Shown<'a>], position: Position) -> Option<Shown<'a>> {
     position.0.checked_sub(1).and_then(|index| shown.get(index)).copied()
 }
 
-fn walk(mut cursor: impl Moves, shown: &[Shown<'_>], start: Position, steps: impl IntoIterator<Item = Step>) {
+fn walk<M: Moves>(mut cursor: M, shown: &[Shown<'_>], start: Position, steps: impl IntoIterator<Item = Step>) {
     let mut position = start;
     for (number, step) in steps.into_iter().enumerate() {
         let before = position;
-        position = after(shown, before, step);
+        position = after::<M::Order>(shown, before, step);
         let entry = at(shown, position);
         assert_eq!(cursor.step(step), entry, "step {number} from {start:?}: {step:?} from {before:?} of {shown:?}");
         assert_eq!(cursor.shown(), (entry.is_some(), entry));

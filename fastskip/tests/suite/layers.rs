@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers, lowest first. A file may use the layers below its own; of its own layer, it may use only its folder.
 const LAYERS: [&str; 9] = [
-    "sync error tuning bounds",
+    "sync error tuning bounds order",
     "mem",
     "key builder",
     "node",

@@ -20,6 +20,7 @@ mod long_walks;
 mod maps;
 #[path = "../models/mod.rs"]
 mod models;
+mod orders;
 mod owned;
 mod patterns;
 mod published_defects;

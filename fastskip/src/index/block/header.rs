@@ -2,6 +2,7 @@
 
 use crate::key::four_bytes;
 use crate::mem::lanes::ROW_WORDS;
+use crate::order::Order;
 use crate::tuning::SLOTS;
 
 /// The number of rows of a block: two or three in a leaf, two or four in any other block.
@@ -48,10 +49,16 @@ impl Header {
         (self.0 >> 8) as u8 as u32
     }
 
-    /// The partial key of `key` in this block.
+    /// The partial key of `sort_key` in this block.
     #[inline(always)]
-    pub(crate) fn partial_of(self, key: &[u8]) -> i32 {
-        bias(four_bytes(key, self.prefix() as usize))
+    pub(crate) fn partial_of(self, sort_key: &[u8]) -> i32 {
+        bias(four_bytes(sort_key, self.prefix() as usize))
+    }
+
+    /// The partial key of the sort key of `key` in this block.
+    #[inline(always)]
+    pub(crate) fn partial_in<O: Order>(self, key: &[u8]) -> i32 {
+        self.partial_of(O::sort_key(key).as_ref())
     }
 
     /// The level; 0 for a leaf.

@@ -67,6 +67,7 @@ impl<'a> Locked<'a> {
     /// # Safety
     /// The [`words`](Rows::words) words from `off` on belong to the caller, and were used for nothing else since the table was made or reset. `off`
     /// is a multiple of 8 and greater than 1.
+    #[inline]
     pub(crate) unsafe fn make(storage: &'a Storage, off: u32, header: Header, lower: Predecessor) -> Self {
         debug_assert!(header.rows() != if header.level() == 0 { Rows::Four } else { Rows::Three });
         storage.unpoison(off, header.rows().words() as usize * crate::mem::storage::WORD);
@@ -83,6 +84,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Sets the lower bound of an unpublished block, and the block that follows it.
+    #[inline]
     pub(crate) fn set_bounds(&mut self, lower: Predecessor, next: Option<BlockId>) {
         // Relaxed: publishing the block publishes this word.
         self.word(ROW_WORDS).store(bounds(lower, next), Ordering::Relaxed);
@@ -118,6 +120,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Copies slots of a locked block of the same level into this empty block, which is not shared yet.
+    #[inline]
     pub(crate) fn copy_slots(&mut self, from: ReadBlock<'_>, slots: Range<usize>) {
         let mut count = 0;
         for slot in slots {
@@ -136,12 +139,14 @@ impl<'a> Locked<'a> {
     }
 
     /// Sets the difference of a slot from the slot before it, in a block that has row 2.
+    #[inline]
     pub(crate) fn set_relative(&mut self, slot: usize, relative: PartialKey) {
         debug_assert!(self.header.rows() > Rows::Two);
         self.set_lane(RELATIVE, slot, relative.0);
     }
 
     /// Marks row 2 as valid; it is maintained from now on.
+    #[inline]
     pub(crate) fn set_tied(&mut self) {
         self.set_header(Header(self.header.0 | Header::TIED));
     }
@@ -177,6 +182,7 @@ impl<'a> Locked<'a> {
         self.word(word).store(value, ord("block.slot", Ordering::Release));
     }
 
+    #[inline]
     fn set_lane(&self, row: u32, slot: usize, value: u32) {
         let lane = slot + FIRST;
         let (word, shift) = (row + lane as u32 / 2, 32 * (lane & 1));
@@ -185,17 +191,20 @@ impl<'a> Locked<'a> {
     }
 
     /// Changes the partial key of a slot.
+    #[inline]
     pub(crate) fn set_partial(&mut self, slot: usize, partial: i32) {
         self.set_lane(0, slot, partial as u32);
     }
 
     /// Makes a slot name `child`, which has the same lower bound and nodes as the block that the slot named before.
+    #[inline]
     pub(crate) fn set_child(&mut self, slot: usize, child: BlockId) {
         debug_assert_ne!(self.header.level(), 0);
         self.set_lane(ROW_WORDS, slot, child.to_stored());
     }
 
     /// Whether the block was retired meanwhile: then the copy of the block may lack the latest changes.
+    #[inline]
     pub(crate) fn is_retired(&self) -> bool {
         // Relaxed, but a read-modify-write, as in `retire`: so this read sees the latest mark.
         let bounds = self.word(ROW_WORDS).fetch_or(0, Ordering::Relaxed);
@@ -203,16 +212,19 @@ impl<'a> Locked<'a> {
     }
 
     /// Sets the number of slots in use. A reader that still sees a greater count finds valid contents in the dropped slots.
+    #[inline]
     pub(crate) fn set_count(&mut self, count: usize) {
         self.set_header(Header(self.header.0 & !0xff | count as u64));
     }
 
     /// Sets the length of the prefix that the partial keys leave out. Between this call and [`set_partial`](Self::set_partial) the partial keys
     /// mislead readers, which detect it.
+    #[inline]
     pub(crate) fn set_prefix(&mut self, prefix: u32) {
         self.set_header(Header(self.header.0 & !0xff00 | u64::from(prefix) << 8));
     }
 
+    #[inline]
     fn set_header(&mut self, header: Header) {
         steps::step();
         self.0.header = header;

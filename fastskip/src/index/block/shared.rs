@@ -198,12 +198,14 @@ impl<'a> Block<'a> {
     }
 
     /// The lower bound: no node in the block precedes it.
+    #[inline]
     pub(crate) fn lower(self) -> Predecessor {
         // SAFETY: I2, and the word was acquired. A published block has a lower bound.
         unsafe { Predecessor::from_stored(self.bounds() as u32) }.unwrap_or(Predecessor::HEAD)
     }
 
     /// The next block of the same level.
+    #[inline]
     pub(crate) fn next(self) -> Option<BlockId> {
         let stored = (self.bounds() >> 32) as u32;
         // SAFETY: I2, and the word was acquired; the mark `RETIRED` was excluded above.
@@ -216,6 +218,7 @@ impl<'a> Block<'a> {
     }
 
     /// Prefetches the lower bound.
+    #[inline]
     pub(crate) fn prefetch_bounds(self) {
         self.words.prefetch(ROW_WORDS);
     }
@@ -264,6 +267,7 @@ impl<'a> ReadBlock<'a> {
     }
 
     /// The first slot above the leaves that names `child`.
+    #[inline]
     pub(crate) fn find_child(self, child: BlockId) -> Option<usize> {
         self.find(child.to_stored())
     }
@@ -278,6 +282,7 @@ impl<'a> ReadBlock<'a> {
     }
 
     /// The content of a slot.
+    #[inline]
     pub(crate) fn content(self, slot: usize) -> Option<SlotContent> {
         match self.header.level() {
             0 => self.hint(slot).map(SlotContent::Hint),
@@ -332,6 +337,7 @@ impl<'a> Block<'a> {
     }
 
     /// Makes `next` the next block in place of `was`, unless the next block is no longer `was`.
+    #[inline]
     pub(crate) fn replace_next(self, was: Option<BlockId>, next: BlockId) {
         let seen = self.bounds();
         steps::step();
@@ -346,6 +352,7 @@ impl<'a> Block<'a> {
 }
 
 /// The word that holds the lower bound and the next block.
+#[inline]
 pub(super) fn bounds(lower: Predecessor, next: Option<BlockId>) -> u64 {
     u64::from(next.map_or(0, BlockId::to_stored)) << 32 | u64::from(lower.to_stored())
 }
