@@ -126,6 +126,12 @@ impl Memtable {
         TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
     }
 
+    /// Like [`prefix`](Self::prefix), but the iterator and its versions keep the table alive.
+    #[must_use]
+    pub fn owned_prefix(&self, prefix: &[u8], seqno: u64) -> OwnedVersions {
+        TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::prefix(prefix))
+    }
+
     /// Like [`versions`](Self::versions), but the iterator and its versions keep the table alive.
     #[must_use]
     pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions {

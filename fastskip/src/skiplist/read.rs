@@ -165,6 +165,12 @@ impl ConcurrentSkipList {
         TableRange::new(Arc::clone(self), LIVE, Ends::new(bounds))
     }
 
+    /// Like [`prefix`](Self::prefix), but the iterator and its entries keep the list alive.
+    #[must_use]
+    pub fn owned_prefix(self: &Arc<Self>, prefix: &[u8]) -> OwnedEntries {
+        TableRange::new(Arc::clone(self), LIVE, Ends::prefix(prefix))
+    }
+
     /// Returns a cursor on the first entry, which keeps the list alive. O(1).
     #[must_use]
     pub fn owned_cursor(self: &Arc<Self>) -> OwnedListCursor {
@@ -220,6 +226,12 @@ impl<'a> Snapshot<'a> {
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a> {
         TableRange::new(self.list, self.until, Ends::new(bounds))
+    }
+
+    /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8]) -> Iter<'a> {
+        TableRange::new(self.list, self.until, Ends::prefix(prefix))
     }
 
     /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.

@@ -113,6 +113,7 @@ impl Known {
                 let prefix = input.key();
                 let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
                 compare_walk(|| list.prefix(&prefix), &expected);
+                compare_walk(|| list.owned_prefix(&prefix), &expected);
             }
             SkipListOp::Seek => self.seek(list, &input.key(), false),
             SkipListOp::SeekForPrev => self.seek(list, &input.key(), true),
@@ -324,6 +325,9 @@ fn compare_snapshot(snapshot: &Snapshot<'_>, owned: &OwnedSnapshot, then: &Model
     compare_walk(|| owned.range(..), &shown);
     let Some(middle) = shown.get(shown.len() / 2) else { return };
     assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
+    let prefix = &middle.key[..middle.key.len().min(1)];
+    let prefixed: Vec<_> = shown.iter().filter(|entry| entry.key.starts_with(prefix)).copied().collect();
+    compare_walk(|| snapshot.prefix(prefix), &prefixed);
     let (before, behind) = shown.split_at(shown.len() / 2);
     compare_walk(|| snapshot.range(middle.key..), behind);
     let mut cursor = snapshot.cursor_at(middle.key).expect("it is there");

@@ -319,6 +319,7 @@ impl Pair {
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
         compare_walk(|| self.memtable.prefix(from, seqno), &prefixed);
+        compare_walk(|| self.memtable.owned_prefix(from, seqno), &prefixed);
         for range in ranges((from, seqno), (to, 3)) {
             let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (key, Reverse(seqno)));
             let places = (place(range.0), place(range.1));
