@@ -1,6 +1,9 @@
 //! Bytes and entries that own their table: a counted reference to the table replaces the borrow.
 
+use core::borrow::Borrow;
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::ops::{Deref, RangeBounds};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
@@ -42,7 +45,8 @@ impl<const N: usize> Kept<N> {
     }
 }
 
-/// Bytes of a table: a key, a value or a part of one. They keep the table alive. A clone only increments the reference count; nothing is copied.
+/// Bytes of a table: a key, a value or a part of one. They keep the table alive. A clone only increments the reference count; nothing is copied. They
+/// are compared and hashed like the slice, so a map with such keys can be searched by a slice.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -95,6 +99,30 @@ impl PartialEq for OwnedBytes {
 }
 
 impl Eq for OwnedBytes {}
+
+impl Ord for OwnedBytes {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl PartialOrd for OwnedBytes {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for OwnedBytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Borrow<[u8]> for OwnedBytes {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
 
 impl fmt::Debug for OwnedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

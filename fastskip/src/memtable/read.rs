@@ -92,6 +92,12 @@ impl Memtable {
     pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
         TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
     }
+
+    /// Like [`prefix`](Self::prefix), but the iterator and its versions keep the table alive.
+    #[must_use]
+    pub fn owned_prefix(&self, prefix: &[u8], seqno: u64) -> OwnedVersions {
+        TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::prefix(prefix))
+    }
 }
 
 /// Reads whose results outlive the handle.

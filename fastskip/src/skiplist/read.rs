@@ -112,6 +112,12 @@ impl ConcurrentSkipList {
     pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
         TableRange::new(self, LIVE, Ends::prefix(prefix))
     }
+
+    /// Like [`prefix`](Self::prefix), but the iterator and its entries keep the list alive.
+    #[must_use]
+    pub fn owned_prefix(self: &Arc<Self>, prefix: &[u8]) -> OwnedEntries {
+        TableRange::new(Arc::clone(self), LIVE, Ends::prefix(prefix))
+    }
 }
 
 impl<'a, O: Order> IntoIterator for &'a ConcurrentSkipList<O> {
@@ -245,6 +251,15 @@ impl<'a, O: Order> Snapshot<'a, O> {
     #[must_use]
     pub fn cursor_at(&self, key: &[u8]) -> Option<Cursor<'a, O>> {
         self.list.cursor_from(key, self.until)
+    }
+}
+
+/// Only here for the order of bytes, as for the list.
+impl<'a> Snapshot<'a> {
+    /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
+    #[must_use]
+    pub fn prefix(&self, prefix: &[u8]) -> Iter<'a> {
+        TableRange::new(self.list, self.until, Ends::prefix(prefix))
     }
 }
 

@@ -128,7 +128,11 @@ impl<O: Modelled> Known<O> {
             SkipListOp::Prefix => {
                 let prefix = O::key(input);
                 let expected: Vec<_> = entries(&self.model).filter(|entry| entry.key.starts_with(&prefix)).collect();
-                O::with_list(list, |list| compare_walk(|| list.prefix(&prefix), &expected));
+                O::with_list(list, |list| {
+                    compare_walk(|| list.prefix(&prefix), &expected);
+                    compare_walk(|| list.owned_prefix(&prefix), &expected);
+                    compare_walk(|| list.snapshot().prefix(&prefix), &expected);
+                });
             }
             SkipListOp::Seek => self.seek(list, &O::key(input), false),
             SkipListOp::SeekForPrev => self.seek(list, &O::key(input), true),

@@ -325,7 +325,10 @@ impl<O: Modelled> Pair<O> {
             }
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
-        O::with_memtable(&self.memtable, |memtable| compare_walk(|| memtable.prefix(from, seqno), &prefixed));
+        O::with_memtable(&self.memtable, |memtable| {
+            compare_walk(|| memtable.prefix(from, seqno), &prefixed);
+            compare_walk(|| memtable.owned_prefix(from, seqno), &prefixed);
+        });
         for range in ranges((from, seqno), (to, 3)) {
             let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (Key::<O>::new(key), Reverse(seqno)));
             let places = (place(range.0), place(range.1));

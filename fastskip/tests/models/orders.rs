@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use fastskip::{Bytewise, ConcurrentSkipList, Memtable, Order};
 
@@ -20,7 +21,7 @@ pub(crate) trait Modelled: Order {
     }
 
     /// Calls `check` with the table if it has the method `prefix`.
-    fn with_list(_list: &ConcurrentSkipList<Self>, _check: impl FnOnce(&ConcurrentSkipList))
+    fn with_list(_list: &Arc<ConcurrentSkipList<Self>>, _check: impl FnOnce(&Arc<ConcurrentSkipList>))
     where
         Self: Sized,
     {
@@ -35,7 +36,7 @@ pub(crate) trait Modelled: Order {
 }
 
 impl Modelled for Bytewise {
-    fn with_list(list: &ConcurrentSkipList, check: impl FnOnce(&ConcurrentSkipList)) {
+    fn with_list(list: &Arc<ConcurrentSkipList>, check: impl FnOnce(&Arc<ConcurrentSkipList>)) {
         check(list);
     }
 

@@ -1,7 +1,7 @@
 //! Iterators, cursors and values that own their table.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,10 @@ fn parts_of_owned_bytes_are_those_of_the_slice() {
     assert!(std::panic::catch_unwind(|| value.slice(3..11)).is_err());
     let part = value.slice(2..8).slice(1..3);
     assert_eq!((part.as_ptr(), format!("{part:?}")), (value[3..].as_ptr(), format!("{:?}", b"34")));
-    drop((memtable, value));
+    let (sorted, hashed) = (BTreeSet::from([value.clone(), part.clone()]), HashSet::from([part.clone()]));
+    assert!(sorted.first() == Some(&value) && sorted.contains(&b"34"[..]) && hashed.contains(&b"34"[..]));
+    assert!(part > value && !hashed.contains(&value));
+    drop((memtable, value, sorted, hashed));
     assert_eq!(&*part, b"34");
 }
 

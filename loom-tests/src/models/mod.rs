@@ -49,6 +49,7 @@ macro_rules! every_model {
             replaced_value_is_seen_whole_i10: replace::value();
             last_of_two_replacements_stays_i10: replace::writers(true);
             last_of_two_writers_of_one_number_stays_i10: replace::writers(false);
+            one_of_two_writes_of_an_absent_key_stores_i10: replace::if_absent();
             partial_keys_that_share_nothing_i9: insert::partial_keys(insert::SHARE_NOTHING);
             partial_keys_that_share_much_i9: insert::partial_keys(insert::SHARE_MUCH);
             partial_keys_of_zeros_i9: insert::partial_keys(insert::ZEROS);

@@ -3,7 +3,7 @@
 use crate::builder::Config;
 use crate::check::Program;
 use crate::models::table::{config, put, through, unhinted};
-use crate::{Duplicates, InsertError, Lookup, Memtable};
+use crate::{Duplicates, InsertError, Lookup, Memtable, Op};
 
 /// The values of two writers, and the value before them. Their lengths differ, so that their counted bytes differ too.
 const OLD: &[u8] = b"old";
@@ -76,4 +76,20 @@ pub(super) fn writers(is_there: bool) -> Program<Memtable> {
             ],
             false => &["0 | replaces, 1 | 1", "1 | replaces, 1 | 1", "replaces, 0 | 0 | 0", "replaces, 0 | 1 | 0"],
         })
+}
+
+/// Two threads write one key and sequence number if they are absent: one of them stores, and the other's entry comes back to the limit.
+pub(super) fn if_absent() -> Program<Memtable> {
+    Program::new(|| table(false, 4))
+        .threads(2, |memtable, number| {
+            let written = memtable.write_if_absent(&Op::Put { key: b"k", value: VALUES[number] }, 1);
+            assert!(matches!(written, Ok(_) | Err(InsertError::DuplicateKey)));
+            format!("{}{}", if written.is_ok() { "stores, " } else { "" }, which(memtable))
+        })
+        .at_rest(|memtable| {
+            memtable.validate();
+            assert_eq!(memtable.put(b"l", 1, b"").map(|written| written.stored), Ok(1), "I6 broken: an entry is lost");
+            which(memtable)
+        })
+        .expects(&["1 | stores, 1 | 1", "stores, 0 | 0 | 0"])
 }
