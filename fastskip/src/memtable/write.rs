@@ -230,15 +230,18 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn room_for(&self, ops: &[Op<'_>]) -> Room {
-        let tried = self.enter_for(ops).and_then(|(list, writer)| {
+        let count = ops.len() as u64;
+        let reserve = || {
+            let list = self.list.for_writes(count)?;
+            let writer = list.enter(thread_index(), count)?;
             let before = list.traffic();
             match self.reserve_inside(list, writer, ops, None) {
                 // No other writer was inside, and none came: all that is taken is taken for good.
                 Err(InsertError::Full) if before.0 == 1 && list.traffic() == (0, before.1) => Ok(Room::Never),
                 reserved => reserved.map(|_| Room::Now),
             }
-        });
-        match tried {
+        };
+        match reserve() {
             Ok(room) => room,
             // Others hold room; or there are too many writers, or the system has refused memory.
             Err(InsertError::Full) => Room::Later,
@@ -256,14 +259,9 @@ impl<O: Order> Memtable<O> {
             let room = ReservedRoom { inside: None, alloc: ReservedAlloc::default() };
             return Ok(Reservation { room, ops, replaces: false });
         }
-        let (list, writer) = self.enter_for(ops)?;
-        self.reserve_inside(list, writer, ops, number)
-    }
-
-    #[inline]
-    fn enter_for(&self, ops: &[Op<'_>]) -> Result<(&List<Versioned<O>>, Writer<'_, Versioned<O>>), InsertError> {
         let list = self.list.for_writes(ops.len() as u64)?;
-        Ok((list, list.enter(thread_index(), ops.len() as u64)?))
+        let writer = list.enter(thread_index(), ops.len() as u64)?;
+        self.reserve_inside(list, writer, ops, number)
     }
 
     #[inline]

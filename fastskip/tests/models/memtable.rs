@@ -270,7 +270,7 @@ impl<O: Modelled> Pair<O> {
 
 fn operation<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Op<'a> {
     match value {
-        Some(value) if key.len() % 2 == 0 => {
+        Some(value) if key.len() & 1 == 0 => {
             Op::Joined { key, value: value.split_at(value.len() / 3).into(), kind: Kind::Value, tag: 0 }
         }
         Some(value) => Op::Put { key, value },

@@ -36,6 +36,8 @@ mod mem {
 mod memtable;
 #[path = "../../../fastskip/src/node/mod.rs"]
 mod node;
+#[path = "../../../fastskip/src/order.rs"]
+mod order;
 #[path = "../../../fastskip/src/skiplist/mod.rs"]
 mod skiplist;
 
