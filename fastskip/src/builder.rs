@@ -101,7 +101,8 @@ impl<T: Table> Builder<T> {
     /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
     /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
     /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
-    /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If the range is smaller than the limit, the table is full when the range is used up; see
+    /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If
+    /// the range is smaller than the limit, the table is full when the range is used up; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;
@@ -135,8 +136,8 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The fraction of either limit, or of the [budget](Self::budget), at which the table is under backpressure, from 0.0 to 1.0; a number outside this range
-    /// is clamped to it. Default: 0.9.
+    /// The fraction of either limit, or of the [budget](Self::budget), at which the table is under backpressure, from 0.0 to 1.0; a number outside
+    /// this range is clamped to it. Default: 0.9.
     pub fn backpressure_at(mut self, part: f64) -> Self {
         self.config.backpressure_at = if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) };
         self
@@ -202,6 +203,11 @@ impl Config {
         let arena =
             Layout { shards, chunk_bytes, max_memory_bytes, size_hint, huge_pages: true, head_words, budget: None };
         Self { arena, max_entries: 0, backpressure_at: 0.9, pool: None, duplicates: Duplicates::Reject }
+    }
+
+    /// Whether the fraction for backpressure of the budget is in use now.
+    pub(crate) fn is_budget_pressed(&self) -> bool {
+        self.arena.budget.as_ref().is_some_and(|budget| budget.is_under_backpressure(self.backpressure_at))
     }
 
     /// The same settings; with as many shards as the available parallelism if the number of shards was not set.

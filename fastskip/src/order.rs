@@ -6,7 +6,7 @@
 //!
 //! No memory access depends on an order, whatever it returns: searches take ids only from links and hints, and a node is linked only by the
 //! compare-and-swap of a link that was read before. So the list stays one chain of written nodes, although it may be unsorted. Iterators follow the
-//! chain in both directions (`iter/position.rs`).
+//! chain in both directions (`iter/position.rs`), a step backward perhaps through all of it: so each walk ends, although it may take O(n) a step.
 
 use core::cmp::Ordering;
 
@@ -24,9 +24,12 @@ use core::cmp::Ordering;
 /// # Promises
 ///
 /// For keys of any bytes and any length, the two functions must return the same results in every call, and `break_tie` must be a total order of the
-/// keys that have the same sort key. They must not panic, and must not call methods of the table. If an order breaks these promises, reads and
-/// writes may miss entries or return those of other keys, and ranges may be unsorted. But there is no undefined behaviour, and every call returns
-/// and keeps the table usable.
+/// keys that have the same sort key. If the results break these promises, reads and writes may miss entries or return those of other keys, ranges may
+/// be unsorted, steps may take O(n), and the index may take more memory than an honest order needs. But there is no undefined behaviour, and every call
+/// returns and keeps the table usable.
+///
+/// The functions must return, must not panic, and must not use the table. A panic unwinds through the call without undefined behaviour, but a write
+/// that it ends may stay in the figures, and an order that calls the table may wait for itself.
 ///
 /// ```
 /// use std::cmp::Ordering;

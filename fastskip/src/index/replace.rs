@@ -67,7 +67,7 @@ impl<S: Schema, T: Pending> Index<S, T> {
 
     /// The maximum number of words of replaced blocks.
     pub(super) fn most_replaced(&self) -> u64 {
-        self.nodes.arena.limit / REPLACED_PART
+        self.nodes.arena.most_words() / REPLACED_PART
     }
 
     /// Retires a block and makes a copy of it. The copy's next block is `next`, which follows the block in the parent. The copy is unlocked before

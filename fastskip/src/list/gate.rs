@@ -29,7 +29,8 @@
 //! the bit was set has left, and a later one leaves without writing. So `is_drained` looks at each gate once, without the lock, and the looks need not
 //! be simultaneous. Only read-modify-writes change the word; so a look acquires every earlier `leave`, not only the last one. The result is kept,
 //! because a writer that is about to be turned away is inside for a moment. A freezing thread may start to wait at any time after the gates were
-//! closed: it reads each gate while it holds the lock, so the argument above holds whichever thread has closed the gate (loom `begun_freeze_..`).
+//! closed: it reads each gate while it holds the lock, so the argument above holds whichever thread has closed the gate (loom
+//! `freeze_waits_where_another_thread_began_it_i7`).
 
 use crate::error::InsertError;
 use crate::sync::{AtomicU64, Condvar, Mutex, OnceLock, Ordering, PoisonError, ord};

@@ -71,6 +71,7 @@ impl Stats {
             effective_max_memory_bytes: bytes(config.arena.whole().1),
             max_entries: config.max_entries,
             is_frozen,
+            is_under_backpressure: config.is_budget_pressed(),
             ..Self::default()
         }
     }
@@ -194,7 +195,7 @@ impl<S: Schema> List<S> {
     /// Whether the configured part of a limit is used up, now or at any earlier time, or that of the budget now.
     pub(crate) fn is_under_backpressure(&self) -> bool {
         let part = self.config.backpressure_at;
-        if self.pressed.load(Ordering::Relaxed) || self.nodes().arena.uses_budget_part(part) {
+        if self.pressed.load(Ordering::Relaxed) || self.config.is_budget_pressed() {
             return true;
         }
         let pressed = self.nodes().arena.is_passed()

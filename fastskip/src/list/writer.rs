@@ -96,19 +96,17 @@ impl<S: Schema> List<S> {
         self.nodes().arena.could_hold(words + index_words(entries), tail)
     }
 
-    /// The reason why a request for `asked` of `limit` failed: even an empty table could not hold it, or this table has no room for it now.
+    /// The reason why a request for a part of a limit failed, or one that the budget refused: even an empty table could not hold it, or this table has
+    /// no room for it now.
     ///
     /// If the request was small, backpressure begins: all but a small part of the limit is used, or will be by a thread that is just fetching a
     /// chunk.
     #[cold]
-    fn refused(&self, entries: u64, words: u64, tail: u64, (asked, limit): (u64, u64)) -> InsertError {
+    fn refused(&self, entries: u64, words: u64, tail: u64, own: Option<(u64, u64)>) -> InsertError {
         if !self.quota.could_hold(entries) || !self.could_hold(entries, words, tail) {
             return InsertError::TooLarge;
         }
-        // A refusal by the budget says nothing about this table.
-        if asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at)
-            && !self.nodes().arena.is_budget_short(words)
-        {
+        if own.is_some_and(|(asked, limit)| asked as f64 <= limit as f64 * (1.0 - self.config.backpressure_at)) {
             self.press();
         }
         InsertError::Full
@@ -150,7 +148,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         }
         let Ok(small) = u32::try_from(words) else { return Err(InsertError::TooLarge) };
         if entries != 0 && !list.quota.take(entries, self.shard, |shard| &list.shard(shard).lease) {
-            return Err(list.refused(entries, words, tail, (entries, list.quota.limit)));
+            return Err(list.refused(entries, words, tail, Some((entries, list.quota.limit))));
         }
         let arena = &list.nodes().arena;
         let start = arena.alloc(self.shard, small, tail as u32).filter(|start| {
@@ -162,7 +160,9 @@ impl<'a, S: Schema> Writer<'a, S> {
         });
         start.ok_or_else(|| {
             list.quota.give_back(entries);
-            list.refused(entries, words, tail, (words, list.nodes().arena.limit))
+            // A refusal by the budget says nothing about this table.
+            let is_own = list.config.arena.budget.is_none() || arena.is_own_limit_short(words);
+            list.refused(entries, words, tail, is_own.then_some((words, arena.limit)))
         })
     }
 

@@ -222,14 +222,19 @@ impl<T: Pending> Arena<T> {
         words <= capacity.max(self.capacity) && words - tail < limit.max(self.limit) && words <= budget
     }
 
-    /// Whether the budget has fewer than `words` left.
-    pub(crate) fn is_budget_short(&self, words: u64) -> bool {
-        self.extent.budget_left() < words
+    /// The words of the limit or of the budget, whichever is less.
+    pub(crate) fn most_words(&self) -> u64 {
+        self.limit.min(self.layout.budget.as_ref().map_or(u64::MAX, MemoryBudget::most_words))
     }
 
-    /// Whether this part of the budget is in use.
-    pub(crate) fn uses_budget_part(&self, part: f64) -> bool {
-        self.layout.budget.as_ref().is_some_and(|budget| budget.is_under_backpressure(part))
+    /// Whether the table's own limit has fewer than `words` left.
+    pub(crate) fn is_own_limit_short(&self, words: u64) -> bool {
+        self.left(self.extent.load(), words, 0) < words
+    }
+
+    /// Whether the budget has fewer than `words` left.
+    fn is_budget_short(&self, words: u64) -> bool {
+        self.extent.budget_left() < words
     }
 
     /// Whether the range is smaller than the size that the layout requests.
@@ -306,8 +311,8 @@ impl<T: Pending> Arena<T> {
 
     /// Whether the index has little room for the entries that are to be linked, whichever threads hold their words now.
     fn is_scarce(&self) -> bool {
-        2 * u64::from(self.extent.load().reserved) > self.limit
-            && self.usage().used() + SCARCE_WORDS * self.pending() > self.limit
+        2 * u64::from(self.extent.load().reserved) > self.most_words()
+            && self.usage().used() + SCARCE_WORDS * self.pending() > self.most_words()
     }
 
     /// Whether nodes that were just allocated have left enough room for the index; their last `tail` words may exceed the limit. Nodes that lie in a

@@ -2,8 +2,8 @@
 //!
 //! The limit of a table and its budget work in the same way: its chunks are leases of both, which shrink as either comes near its end (`arena.rs`).
 //! A thread adds the bytes of a chunk to the sum, and then moves the extent of the arena, which has the limit (`chunk.rs`). Bytes that are given back
-//! are subtracted after the extent has shrunk. So the sum is never less than the reserved bytes of all tables, and equals them whenever no thread is
-//! between the two steps (I6, loom `budget_of_two_tables`).
+//! are subtracted after the extent has shrunk. So what was granted never exceeds the maximum, and the sum equals the reserved bytes of all tables
+//! whenever no thread is between the two steps (I6, loom `budget_of_two_tables`).
 //!
 //! A thread that waits for room sets a bit of the sum, by a read-modify-write that also returns the sum. A thread that subtracts later sees the bit,
 //! takes the lock and wakes it; so no wake-up is lost (loom `waiting_for_room`).
@@ -49,13 +49,13 @@ impl Sum {
 ///
 /// The budget counts the bytes that the arenas of its tables have handed out ([`memory_reserved`](crate::Stats::memory_reserved)), exactly. It does
 /// not count the first 320 bytes of each table, and memory that a [`TablePool`](crate::TablePool) keeps. A table takes a chunk at a time, and smaller
-/// chunks towards the end, so most writes do not touch the budget. What a reservation does not use returns to the budget at once, and the
-/// memory of a table when it is dropped or reset.
+/// chunks towards the end, so most writes do not touch the budget. Memory returns to it when a table is dropped or reset, and the unused
+/// rest of a reservation if it was taken for that reservation alone.
 ///
 /// A write for which the budget has no room fails with [`Full`](crate::InsertError::Full), and may succeed later, when another table was dropped. It
 /// fails although other tables have idle chunks: up to 2 MiB in each of their shards, usually an eighth of what the shard has. Entries never exceed
 /// the budget. Blocks of the index may, if another table uses up the budget after the entries got their memory: by 7 to 12 bytes for each such entry
-/// in most orders of keys, at most 32.
+/// in most orders of keys, at most 32; and by one chunk for blocks, up to 32 KiB, for each shard.
 ///
 /// ```
 /// use fastskip::{InsertError, Memtable, MemoryBudget};
@@ -113,20 +113,26 @@ impl MemoryBudget {
     }
 
     /// Waits until `bytes` are left, or `timeout` is over; returns whether they are left. The room is not reserved: another thread may take it first.
-    /// A thread that holds a table or a reservation may wait only for memory that others return.
+    /// A thread that holds a table or a reservation may wait only for memory that others return. More bytes than the budget has are not waited for.
     #[must_use]
     pub fn wait_for_room(&self, bytes: usize, timeout: Duration) -> bool {
         let Shared { sum, awake, returned } = &*self.0;
-        let begun = Instant::now();
+        if bytes as u64 > sum.most {
+            return false;
+        }
+        let mut begun = None;
         let mut guard = awake.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let total = sum.now.fetch_or(WAITING, Ordering::Relaxed) & !WAITING;
             if sum.most.saturating_sub(total) >= bytes as u64 {
                 return true;
             }
-            let left = timeout.saturating_sub(begun.elapsed());
-            // One thread alone cannot wait for another.
-            if left.is_zero() || cfg!(all(target_family = "wasm", not(target_feature = "atomics"))) {
+            // One thread alone cannot wait for another, and may have no clock.
+            if cfg!(all(target_family = "wasm", not(target_feature = "atomics"))) {
+                return false;
+            }
+            let left = timeout.saturating_sub(begun.get_or_insert_with(Instant::now).elapsed());
+            if left.is_zero() {
                 return false;
             }
             guard = returned.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -210,7 +210,8 @@ impl Quota {
     /// they are not counted while the entries that no shard has leased already show that there is room.
     pub(crate) fn is_used(&self, part: f64, stored: impl FnOnce() -> u64) -> bool {
         let part = self.limit as f64 * part;
-        let taken = || self.whole - Left(self.left.load(Ordering::Relaxed)).entries();
+        // Saturates: an order that breaks its promises can give back an entry that was not taken.
+        let taken = || self.whole.saturating_sub(Left(self.left.load(Ordering::Relaxed)).entries());
         self.limit != 0 && taken() as f64 >= part && stored() as f64 >= part
     }
 }

@@ -103,7 +103,8 @@ pub struct Written {
 pub enum Room {
     /// There is room.
     Now,
-    /// There is no room now. Reservations are open or other threads are writing, and they may give room back; or the system refused memory.
+    /// There is no room now. Reservations are open or other threads are writing, and they may give room back; or the system refused memory; or the
+    /// table has a [budget](crate::MemoryBudget), of which other tables may return memory.
     Later,
     /// There is no room, and nothing is in progress that could give any back; or the batch is too large, or the table is frozen.
     Never,

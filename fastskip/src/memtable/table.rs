@@ -240,9 +240,9 @@ impl<O: Order> Memtable<O> {
         self.len() == 0
     }
 
-    /// Estimates the number of versions within `bounds`, of all sequence numbers and tombstones included, from samples of the index: for a split, or for the plan of a query. Exact up to 128
-    /// versions while no thread writes. Beyond that, the error was less than a quarter in each order of writes that was tested; it may be any where
-    /// the index lacks hints. O(log n).
+    /// Estimates the number of versions within `bounds`, of all sequence numbers and tombstones included, from samples of the index: for a split, or
+    /// for the plan of a query. Exact up to 128 versions while no thread writes. Beyond that, the error was less than a quarter in each order of
+    /// writes by one thread that was tested, and up to half with four threads; it may be any where the index lacks hints. O(log n).
     ///
     /// ```
     /// # use fastskip::Memtable;
@@ -258,8 +258,8 @@ impl<O: Order> Memtable<O> {
         self.list.made().map_or(0, |list| list.index.estimate(&bounds).entries)
     }
 
-    /// Estimates the bytes that the versions within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values are much
-    /// longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
+    /// Estimates the bytes that the versions within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values
+    /// are much longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
     #[must_use]
     pub fn approximate_bytes(&self, bounds: impl KeyBounds) -> usize {
         self.list.made().map_or(0, |list| list.index.estimate(&bounds).bytes)
@@ -289,7 +289,7 @@ impl<O: Order> Memtable<O> {
     /// whether that fraction of the table's [budget](Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.made().is_some_and(List::is_under_backpressure)
+        self.list.made().map_or_else(|| self.list.config.is_budget_pressed(), List::is_under_backpressure)
     }
 
     /// Returns all statistics, consistent with each other.

@@ -148,7 +148,8 @@ impl<O: Order> Memtable<O> {
     /// [`TooLarge`](InsertError::TooLarge) if a key, value or tag is too large for any table.
     pub fn memory_for(&self, ops: &[Op<'_>]) -> Result<usize, InsertError> {
         let (words, _) = self.words_for(ops)?;
-        Ok((words + index_words(ops.len() as u64)) as usize * WORD)
+        let words = usize::try_from(words + index_words(ops.len() as u64)).unwrap_or(usize::MAX);
+        Ok(words.saturating_mul(WORD))
     }
 
     /// The number of words of the nodes for `ops`, and the number of words of the last node.
@@ -214,7 +215,7 @@ impl<O: Order> Memtable<O> {
     /// Whether [`reserve`](Self::reserve) would now have room for `ops`, or could have it later. It shows whether a refusal as
     /// [`Full`](InsertError::Full) passes. The answer is found by a reservation that is dropped at once; so an untouched table reserves its memory,
     /// the operations count as attempted, and a refusal begins back-pressure as it does for a write. O(1) for each operation, and
-    /// O(shards) if there is no room.
+    /// O(shards). On processors with weakly ordered memory it may be [`Room::Never`] too early while another thread begins a write.
     ///
     /// ```
     /// # use fastskip::{InsertError, Memtable, Op, Room};
@@ -236,8 +237,12 @@ impl<O: Order> Memtable<O> {
             let writer = list.enter(thread_index(), count)?;
             let before = list.traffic();
             match self.reserve_inside(list, writer, ops, None) {
-                // No other writer was inside, and none came: all that is taken is taken for good.
-                Err(InsertError::Full) if before.0 == 1 && list.traffic() == (0, before.1) => Ok(Room::Never),
+                // No other writer was inside, and none came: all that is taken is taken for good, unless another table holds it.
+                Err(InsertError::Full)
+                    if before.0 == 1 && list.traffic() == (0, before.1) && self.list.config.arena.budget.is_none() =>
+                {
+                    Ok(Room::Never)
+                }
                 reserved => reserved.map(|_| Room::Now),
             }
         };
@@ -294,7 +299,8 @@ impl<O: Order> Memtable<O> {
     #[cold]
     fn new_entries(&self, ops: &[Op<'_>], number: &dyn Fn(usize) -> u64) -> u64 {
         // Not a `BTreeSet`, which may panic if an order breaks its promises.
-        let places = Builder::<Self>::new().shards(1).max_memory_bytes(self.memory_for(ops).unwrap_or(0)).build();
+        let keys: Vec<_> = ops.iter().map(|op| Op::Put { key: op.key(), value: &[] }).collect();
+        let places = Builder::<Self>::new().shards(1).max_memory_bytes(self.memory_for(&keys).unwrap_or(0)).build();
         let is_first = |key, seqno| places.put(key, seqno, &[]) != Err(InsertError::DuplicateKey);
         let is_new = |key, seqno| self.get_version(key, seqno).is_none_or(|version| version.seqno != seqno);
         let numbered = ops.iter().enumerate().map(|(index, op)| (op.key(), number(index)));

@@ -224,9 +224,9 @@ impl<O: Order> ConcurrentSkipList<O> {
         self.len() == 0
     }
 
-    /// Estimates the number of entries within `bounds`, tombstones included, from samples of the index: for a split, or for the plan of a query. Exact up to 128
-    /// entries while no thread writes. Beyond that, the error was less than a quarter in each order of writes that was tested; it may be any where
-    /// the index lacks hints. O(log n).
+    /// Estimates the number of entries within `bounds`, tombstones included, from samples of the index: for a split, or for the plan of a query.
+    /// Exact up to 128 entries while no thread writes. Beyond that, the error was less than a quarter in each order of writes by one thread that was
+    /// tested, and up to half with four threads; it may be any where the index lacks hints. O(log n).
     ///
     /// ```
     /// # use fastskip::ConcurrentSkipList;
@@ -242,8 +242,8 @@ impl<O: Order> ConcurrentSkipList<O> {
         self.list.made().map_or(0, |list| list.index.estimate(&bounds).entries)
     }
 
-    /// Estimates the bytes that the entries within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values are much
-    /// longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
+    /// Estimates the bytes that the entries within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values are
+    /// much longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
     #[must_use]
     pub fn approximate_bytes(&self, bounds: impl KeyBounds) -> usize {
         self.list.made().map_or(0, |list| list.index.estimate(&bounds).bytes)
@@ -329,7 +329,7 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// [budget](crate::Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.made().is_some_and(List::is_under_backpressure)
+        self.list.made().map_or_else(|| self.list.config.is_budget_pressed(), List::is_under_backpressure)
     }
 
     /// Returns all statistics, consistent with each other.
