@@ -111,7 +111,7 @@ impl<T: Table> Builder<T> {
 
     /// The expected memory use of the table, in bytes; 0, the default, means unknown. With a hint for a small table, the shards take smaller chunks.
     /// The hint is not a limit: the table may grow beyond it.
-    pub fn size_hint(mut self, bytes: usize) -> Self {
+    pub fn expected_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.size_hint = bytes;
         self
     }

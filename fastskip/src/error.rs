@@ -16,11 +16,13 @@ pub enum InsertError {
     /// is dropped. A list has no reservations; a write of the same size fails there again, unless other threads were writing at that moment.
     Full,
     /// The key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN) (64 KiB + 7), the value is longer than
-    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), the tag is greater than [`MAX_TAG`](crate::MAX_TAG), or the entry or batch
+    /// [`MAX_VALUE_LEN`](crate::MAX_VALUE_LEN) (1 GiB), or the entry or batch
     /// would not fit even in an empty table with the same limits.
     TooLarge,
     /// The table is frozen and accepts no further writes.
     Frozen,
+    /// The tag is greater than [`MAX_TAG`](crate::MAX_TAG).
+    InvalidTag,
 }
 
 /// Some entries of a batch were not stored.
@@ -44,10 +46,11 @@ impl fmt::Display for InsertError {
             Self::DuplicateKey => "key is already stored",
             Self::Full => "table is full",
             Self::TooLarge => {
-                "entry is too large: a key has at most 65543 bytes, a value 1073741824, a tag is at most 63, and a write must fit into an empty \
-                 table with the same limits"
+                "entry is too large: a key has at most 65543 bytes, a value 1073741824, and a write must fit into an empty table with the same \
+                 limits"
             }
             Self::Frozen => "table is frozen",
+            Self::InvalidTag => "tag is greater than 63",
         })
     }
 }

@@ -11,11 +11,11 @@ use crate::node::Target;
 use crate::sync::Arc;
 
 /// The cursor of both types of table. It moves in both directions and can seek to any position: [`MemtableCursor`](crate::MemtableCursor) and
-/// [`OwnedCursor`](crate::OwnedCursor) over the versions of a memtable, [`Cursor`](crate::Cursor) and [`OwnedListCursor`](crate::OwnedListCursor)
+/// [`OwnedMemtableCursor`](crate::OwnedMemtableCursor) over the versions of a memtable, [`Cursor`](crate::Cursor) and [`OwnedCursor`](crate::OwnedCursor)
 /// over the entries of a list.
 ///
 /// A seek places the cursor on an entry; the first step in the direction of the seek returns this entry without moving. So a loop over `next` reads
-/// on from a `seek` or `seek_exclusive`, and a loop over [`prev`](Self::prev) reads back from a `seek_for_prev` or `seek_before`. A new cursor is on
+/// on from a `seek` or `seek_after`, and a loop over [`prev`](Self::prev) reads back from a `seek_for_prev` or `seek_before`. A new cursor is on
 /// the first entry, like a cursor after [`seek_to_first`](Self::seek_to_first). A cursor that has moved past an end stays there: `next` then moves
 /// from before the first entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the
 /// step. [`within`](Self::within) restricts a cursor to a range of keys.

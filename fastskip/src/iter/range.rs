@@ -159,26 +159,26 @@ impl Ends {
 }
 
 /// The double-ended iterator of both types of table: [`Versions`](crate::Versions) and [`OwnedVersions`](crate::OwnedVersions) of a memtable,
-/// [`Iter`](crate::Iter) and [`OwnedEntries`](crate::OwnedEntries) of a list.
+/// [`Entries`](crate::Entries) and [`OwnedEntries`](crate::OwnedEntries) of a list.
 ///
 /// It returns every visible entry that was stored before the iterator was created, and returns none twice. An entry that was stored before a step is
 /// returned too, if it is visible and lies ahead of the entry that this end has returned last. Starting at either end costs O(log n); a forward step
 /// is O(1) and a backward step amortised O(1), not counting entries that are hidden.
 ///
 /// `H` is `&T`, which borrows the table, or `Arc<T>`, which keeps it alive.
-pub struct TableRange<H, T: Source> {
+pub struct TableIter<H, T: Source> {
     table: H,
     at: T::Point,
     ends: Ends,
 }
 
-impl<H: Handle<T>, T: Source> TableRange<H, T> {
+impl<H: Handle<T>, T: Source> TableIter<H, T> {
     pub(crate) fn new(table: H, at: T::Point, ends: Ends) -> Self {
         Self { table, at, ends }
     }
 }
 
-impl<'a, T: Source> Iterator for TableRange<&'a T, T> {
+impl<'a, T: Source> Iterator for TableIter<&'a T, T> {
     type Item = T::Item<'a>;
 
     // Inlined: in a loop the item then stays in registers and the processor looks further ahead, which saves a third of a scan's time.
@@ -188,14 +188,14 @@ impl<'a, T: Source> Iterator for TableRange<&'a T, T> {
     }
 }
 
-impl<T: Source> DoubleEndedIterator for TableRange<&T, T> {
+impl<T: Source> DoubleEndedIterator for TableIter<&T, T> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<Self::Item> {
         self.ends.take::<T, true>(self.table, self.at)
     }
 }
 
-impl<T: Source> Iterator for TableRange<Arc<T>, T> {
+impl<T: Source> Iterator for TableIter<Arc<T>, T> {
     type Item = OwnedItem<T>;
 
     #[inline(always)]
@@ -204,18 +204,18 @@ impl<T: Source> Iterator for TableRange<Arc<T>, T> {
     }
 }
 
-impl<T: Source> DoubleEndedIterator for TableRange<Arc<T>, T> {
+impl<T: Source> DoubleEndedIterator for TableIter<Arc<T>, T> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<OwnedItem<T>> {
         OwnedItem::attach(&self.table, |table| self.ends.take::<T, true>(table, self.at))
     }
 }
 
-impl<T: Source> FusedIterator for TableRange<&T, T> {}
-impl<T: Source> FusedIterator for TableRange<Arc<T>, T> {}
+impl<T: Source> FusedIterator for TableIter<&T, T> {}
+impl<T: Source> FusedIterator for TableIter<Arc<T>, T> {}
 
 /// Steps that lend an entry.
-impl<T: Source> TableRange<Arc<T>, T> {
+impl<T: Source> TableIter<Arc<T>, T> {
     /// Like `next`, but lends the entry only until the next step. So it changes no reference count, which saves two atomic operations.
     #[inline]
     pub fn next_ref(&mut self) -> Option<T::Item<'_>> {
@@ -230,15 +230,15 @@ impl<T: Source> TableRange<Arc<T>, T> {
 }
 
 // Not derived, because a derived impl would require `T: Clone`.
-impl<H: Clone, T: Source> Clone for TableRange<H, T> {
+impl<H: Clone, T: Source> Clone for TableIter<H, T> {
     fn clone(&self) -> Self {
         Self { table: self.table.clone(), at: self.at, ends: self.ends.clone() }
     }
 }
 
-impl<H, T: Source> fmt::Debug for TableRange<H, T> {
+impl<H, T: Source> fmt::Debug for TableIter<H, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableRange").finish_non_exhaustive()
+        f.debug_struct("TableIter").finish_non_exhaustive()
     }
 }
 
@@ -246,7 +246,7 @@ impl<H, T: Source> fmt::Debug for TableRange<H, T> {
 mod tests {
     use super::*;
 
-    impl<H, T: Source> TableRange<H, T> {
+    impl<H, T: Source> TableIter<H, T> {
         /// The number of steps and searches of both ends.
         pub(crate) fn moves(&self) -> usize {
             self.ends.front.walk.moves() + self.ends.back.walk.moves()

@@ -12,7 +12,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A table that a [`TableCursor`](crate::TableCursor) or a [`TableRange`](crate::TableRange) reads: the core of a
+/// A table that a [`TableCursor`](crate::TableCursor) or a [`TableIter`](crate::TableIter) reads: the core of a
 /// [`Memtable`](crate::Memtable), or a [`ConcurrentSkipList`](crate::ConcurrentSkipList). This trait is sealed.
 pub trait Source: Send + Sync + Sized + 'static {
     /// An entry, borrowed from the table.

@@ -7,7 +7,7 @@ mod version;
 mod write;
 
 pub use op::{Op, Room, Written};
-pub use read::{MemtableCursor, OwnedCursor, OwnedVersions, Versions};
+pub use read::{MemtableCursor, OwnedMemtableCursor, OwnedVersions, Versions};
 pub use table::{FrozenMemtable, Lookup, Memtable};
 pub use version::{OwnedVersion, Version};
 pub use write::Reservation;

@@ -2,7 +2,8 @@
 
 use core::slice;
 
-use crate::node::{Kind, NewNode};
+use crate::error::InsertError;
+use crate::node::{Kind, MAX_TAG, NewNode};
 
 /// A write operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +78,19 @@ impl<'a> Op<'a> {
     }
 
     #[inline]
+    fn tag(&self) -> u8 {
+        if let Self::Tagged { tag, .. } | Self::Joined { tag, .. } = *self { tag } else { 0 }
+    }
+
+    #[inline]
     pub(super) fn new_node(&self, version: u64) -> NewNode<'_> {
-        let tag = if let Self::Tagged { tag, .. } | Self::Joined { tag, .. } = *self { tag } else { 0 };
-        NewNode::new(self.key(), self.value(), self.kind(), tag, version)
+        NewNode::new(self.key(), self.value(), self.kind(), self.tag(), version)
+    }
+
+    /// The reason why no table can encode the operation.
+    #[cold]
+    pub(super) fn limit_passed(&self) -> InsertError {
+        if self.tag() > MAX_TAG { InsertError::InvalidTag } else { InsertError::TooLarge }
     }
 }
 

@@ -6,7 +6,7 @@ use super::table::Memtable;
 use super::version::{MemtableCore, OwnedVersion, Version};
 use crate::bounds::KeyBounds;
 use crate::iter::cursor::TableCursor;
-use crate::iter::range::{Ends, TableRange};
+use crate::iter::range::{Ends, TableIter};
 use crate::iter::source::Handle;
 use crate::iter::walk::End;
 use crate::node::Target;
@@ -32,7 +32,7 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds, seqno: u64) -> Versions<'_, O> {
-        TableRange::new(&*self.list, Some(seqno), Ends::new(bounds))
+        TableIter::new(&*self.list, Some(seqno), Ends::new(bounds))
     }
 
     /// Iterates over all keys, in the same way as [`range`](Self::range).
@@ -50,17 +50,17 @@ impl<O: Order> Memtable<O> {
     /// let memtable = Memtable::new();
     /// (1..=4).try_for_each(|seqno| memtable.put(b"a", seqno, b"").map(|_| ()))?;
     /// // Every version of a key that is not newer than 3.
-    /// let seqnos: Vec<_> = memtable.versions((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
+    /// let seqnos: Vec<_> = memtable.versions_between((b"a", 3)..=(b"a", 0)).map(|version| version.seqno).collect();
     /// assert_eq!(seqnos, [3, 2, 1]);
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_, O> {
-        TableRange::new(&*self.list, None, Ends::between(&bounds))
+    pub fn versions_between<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> Versions<'_, O> {
+        TableIter::new(&*self.list, None, Ends::between(&bounds))
     }
 
-    /// Iterates over every version of the keys within `bounds`, tombstones included: like [`versions`](Self::versions), with bounds that are keys.
-    /// For engines whose readers merge all versions from several sources.
+    /// Iterates over every version of the keys within `bounds`, tombstones included: like [`versions_between`](Self::versions_between), with bounds
+    /// that are keys. For engines whose readers merge all versions from several sources.
     ///
     /// ```
     /// # use fastskip::Memtable;
@@ -68,20 +68,20 @@ impl<O: Order> Memtable<O> {
     /// for (key, seqno) in [("a", 1), ("b", 2), ("b", 3), ("c", 4)] {
     ///     memtable.put(key.as_bytes(), seqno, b"")?;
     /// }
-    /// let seqnos: Vec<_> = memtable.versions_of("a"..="b").map(|version| version.seqno).collect();
+    /// let seqnos: Vec<_> = memtable.versions("a"..="b").map(|version| version.seqno).collect();
     /// assert_eq!(seqnos, [1, 3, 2]);
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
     #[must_use]
-    pub fn versions_of(&self, bounds: impl KeyBounds) -> Versions<'_, O> {
-        TableRange::new(&*self.list, None, Ends::new(bounds))
+    pub fn versions(&self, bounds: impl KeyBounds) -> Versions<'_, O> {
+        TableIter::new(&*self.list, None, Ends::new(bounds))
     }
 
     /// Iterates over every version of every key, in the order that a flush needs: keys ascending, and the versions of a key from newest to oldest.
     /// Amortised O(1) for a step.
     #[must_use]
     pub fn all_versions(&self) -> Versions<'_, O> {
-        self.versions_of(..)
+        self.versions(..)
     }
 }
 
@@ -90,13 +90,13 @@ impl Memtable {
     /// Iterates over the keys that begin with `prefix`, in the same way as [`range`](Self::range).
     #[must_use]
     pub fn prefix(&self, prefix: &[u8], seqno: u64) -> Versions<'_> {
-        TableRange::new(&*self.list, Some(seqno), Ends::prefix(prefix))
+        TableIter::new(&*self.list, Some(seqno), Ends::prefix(prefix))
     }
 
     /// Like [`prefix`](Self::prefix), but the iterator and its versions keep the table alive.
     #[must_use]
     pub fn owned_prefix(&self, prefix: &[u8], seqno: u64) -> OwnedVersions {
-        TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::prefix(prefix))
+        TableIter::new(Arc::clone(&self.list), Some(seqno), Ends::prefix(prefix))
     }
 }
 
@@ -133,19 +133,19 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn owned_range(&self, bounds: impl KeyBounds, seqno: u64) -> OwnedVersions<O> {
-        TableRange::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
+        TableIter::new(Arc::clone(&self.list), Some(seqno), Ends::new(bounds))
+    }
+
+    /// Like [`versions_between`](Self::versions_between), but the iterator and its versions keep the table alive.
+    #[must_use]
+    pub fn owned_versions_between<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions<O> {
+        TableIter::new(Arc::clone(&self.list), None, Ends::between(&bounds))
     }
 
     /// Like [`versions`](Self::versions), but the iterator and its versions keep the table alive.
     #[must_use]
-    pub fn owned_versions<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<(K, u64)>) -> OwnedVersions<O> {
-        TableRange::new(Arc::clone(&self.list), None, Ends::between(&bounds))
-    }
-
-    /// Like [`versions_of`](Self::versions_of), but the iterator and its versions keep the table alive.
-    #[must_use]
-    pub fn owned_versions_of(&self, bounds: impl KeyBounds) -> OwnedVersions<O> {
-        TableRange::new(Arc::clone(&self.list), None, Ends::new(bounds))
+    pub fn owned_versions(&self, bounds: impl KeyBounds) -> OwnedVersions<O> {
+        TableIter::new(Arc::clone(&self.list), None, Ends::new(bounds))
     }
 
     /// Like [`all_versions`](Self::all_versions), but the iterator and its versions keep the table alive: for a flush on another thread.
@@ -164,7 +164,7 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn owned_all_versions(&self) -> OwnedVersions<O> {
-        self.owned_versions_of(..)
+        self.owned_versions(..)
     }
 }
 
@@ -178,7 +178,7 @@ impl<O: Order> Memtable<O> {
 
     /// Returns a cursor over all versions; it starts on the first one. The cursor keeps the table alive. O(1).
     #[must_use]
-    pub fn owned_cursor(&self) -> OwnedCursor<O> {
+    pub fn owned_cursor(&self) -> OwnedMemtableCursor<O> {
         TableCursor::new(Arc::clone(&self.list), None)
     }
 }
@@ -188,19 +188,19 @@ impl<O: Order> Memtable<O> {
 ///
 /// It never misses a version that was stored before the iterator was created, and never yields a version twice. A version that was stored before a
 /// step is also yielded if it lies ahead of the last version that this end has yielded.
-pub type Versions<'a, O = Bytewise> = TableRange<&'a MemtableCore<O>, MemtableCore<O>>;
+pub type Versions<'a, O = Bytewise> = TableIter<&'a MemtableCore<O>, MemtableCore<O>>;
 
 /// A double-ended iterator like [`Versions`](crate::Versions) that keeps its memtable alive. It is `'static` and [`Send`].
 ///
 /// Each version that it yields keeps the table alive too, and so increments the reference count. A loop that only reads each version, as a flush
 /// does, can borrow it instead: `while let Some(version) = versions.next_ref()`.
-pub type OwnedVersions<O = Bytewise> = TableRange<Arc<MemtableCore<O>>, MemtableCore<O>>;
+pub type OwnedVersions<O = Bytewise> = TableIter<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
 /// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
 ///
 /// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same methods to move. A seek places the cursor on an entry; the first
 /// step in the direction of the seek returns this entry without moving. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
-/// [`seek_exclusive`](TableCursor::seek_exclusive), and a loop over [`prev`](TableCursor::prev) reads back from a
+/// [`seek_after`](TableCursor::seek_after), and a loop over [`prev`](TableCursor::prev) reads back from a
 /// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, like a cursor
 /// after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end of the table stays there: `next` then moves from before
 /// the first entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the step.
@@ -257,7 +257,7 @@ pub type MemtableCursor<'a, O = Bytewise> = TableCursor<&'a MemtableCore<O>, Mem
 /// assert_eq!(seqnos, [2, 3]);
 /// # Ok::<(), fastskip::InsertError>(())
 /// ```
-pub type OwnedCursor<O = Bytewise> = TableCursor<Arc<MemtableCore<O>>, MemtableCore<O>>;
+pub type OwnedMemtableCursor<O = Bytewise> = TableCursor<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
 /// The cursors of a memtable.
 impl<O: Order, H: Handle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
@@ -283,7 +283,7 @@ impl<O: Order, H: Handle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
     }
 
     /// Like [`seek`](Self::seek), but moves to the first entry strictly behind a position.
-    pub fn seek_exclusive(&mut self, key: &[u8], seqno: u64) -> bool {
+    pub fn seek_after(&mut self, key: &[u8], seqno: u64) -> bool {
         self.seek_from(Target { key, version: seqno }, End::Excluded)
     }
 
@@ -299,7 +299,7 @@ impl<O: Order, H: Handle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
     }
 }
 
-impl<O: Order> OwnedCursor<O> {
+impl<O: Order> OwnedMemtableCursor<O> {
     /// The version that the cursor is on; it keeps the table alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
     pub fn version_owned(&self) -> Option<OwnedVersion<O>> {

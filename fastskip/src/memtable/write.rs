@@ -77,7 +77,7 @@ impl<O: Order> Memtable<O> {
     /// ```
     ///
     /// # Errors
-    /// The same errors as [`put`](Self::put).
+    /// The same errors as [`put`](Self::put); [`InvalidTag`](InsertError::InvalidTag).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
         if list.replaces() { write_replacing(list, op, seqno, false) } else { write::<false>(list, op, seqno, false) }
@@ -96,7 +96,7 @@ impl<O: Order> Memtable<O> {
     /// ```
     ///
     /// # Errors
-    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`; the other errors of [`put`](Self::put).
+    /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`; the other errors of [`write`](Self::write).
     pub fn write_if_absent(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
         if list.replaces() { write_replacing(list, op, seqno, true) } else { write::<false>(list, op, seqno, true) }
@@ -145,7 +145,7 @@ impl<O: Order> Memtable<O> {
     /// ```
     ///
     /// # Errors
-    /// [`TooLarge`](InsertError::TooLarge) if a key, value or tag is too large for any table.
+    /// [`TooLarge`](InsertError::TooLarge) if a key or value is too large for any table; [`InvalidTag`](InsertError::InvalidTag).
     pub fn memory_for(&self, ops: &[Op<'_>]) -> Result<usize, InsertError> {
         let (words, _) = self.words_for(ops)?;
         let words = usize::try_from(words + index_words(ops.len() as u64)).unwrap_or(usize::MAX);
@@ -159,7 +159,7 @@ impl<O: Order> Memtable<O> {
         for op in ops {
             let new = op.new_node(0);
             if !new.is_encodable() {
-                return Err(InsertError::TooLarge);
+                return Err(op.limit_passed());
             }
             let replaceable = || 1 + new.replaceable().words(Versioned::<O>::META_WORDS);
             last = u64::from(if replaces { replaceable() } else { new.words(Versioned::<O>::META_WORDS) });
@@ -205,7 +205,7 @@ impl<O: Order> Memtable<O> {
     ///   memory. The sequence numbers are not known yet, so here each write counts as a new entry, although it may
     ///   [replace](crate::Duplicates::Replace) one.
     /// * [`TooLarge`](InsertError::TooLarge) if a key or value is too long, or if the batch would not fit even in an empty
-    ///   table with the same limits.
+    ///   table with the same limits; [`InvalidTag`](InsertError::InvalidTag).
     ///
     /// With each of these errors nothing is stored.
     pub fn reserve<'t, 'o>(&'t self, ops: &'o [Op<'o>]) -> Result<Reservation<'t, 'o, O>, InsertError> {
@@ -319,7 +319,7 @@ fn write<const REPLACE: bool>(
     let writer = list.enter(thread_index(), 1)?;
     let new = op.new_node(seqno);
     if !new.is_encodable() {
-        return Err(InsertError::TooLarge);
+        return Err(op.limit_passed());
     }
     let new = if REPLACE { new.replaceable() } else { new };
     let mut alloc = ArenaAlloc::new(&writer);

@@ -4,7 +4,7 @@ use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::iter::cursor::TableCursor;
 use crate::iter::owned::OwnedItem;
-use crate::iter::range::TableRange;
+use crate::iter::range::TableIter;
 use crate::iter::source::{Handle, Source};
 use crate::iter::walk::End;
 use crate::list::List;
@@ -71,19 +71,19 @@ impl<O: Order> Source for ConcurrentSkipList<O> {
 /// It never misses a key that was stored before the iterator was created, and never yields a key twice. A key that was stored before a step is also
 /// yielded if it lies ahead of the last key that this end has yielded, unless a snapshot hides it. Starting at either end costs O(log n); a forward
 /// step is O(1) and a backward step amortised O(1), not counting entries that a snapshot hides.
-pub type Iter<'a, O = Bytewise> = TableRange<&'a ConcurrentSkipList<O>, ConcurrentSkipList<O>>;
+pub type Entries<'a, O = Bytewise> = TableIter<&'a ConcurrentSkipList<O>, ConcurrentSkipList<O>>;
 
-/// A double-ended iterator like [`Iter`](crate::Iter) that keeps its list alive. It is `'static` and [`Send`].
+/// A double-ended iterator like [`Entries`](crate::Entries) that keeps its list alive. It is `'static` and [`Send`].
 ///
 /// Each entry that it yields keeps the list alive too, and so increments the reference count. A loop that only reads each entry can borrow it
 /// instead: `while let Some(entry) = entries.next_ref()`.
-pub type OwnedEntries<O = Bytewise> = TableRange<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
+pub type OwnedEntries<O = Bytewise> = TableIter<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
 
 /// A cursor over a list that moves in both directions and can seek to any key.
 ///
 /// The cursor of a [`Memtable`](crate::Memtable) has the same methods to move. A seek places the cursor on an entry; the first step in the direction
 /// of the seek returns this entry without moving. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
-/// [`seek_exclusive`](TableCursor::seek_exclusive), and a loop over [`prev`](TableCursor::prev) reads back from a
+/// [`seek_after`](TableCursor::seek_after), and a loop over [`prev`](TableCursor::prev) reads back from a
 /// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, like a cursor
 /// after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end stays there: `next` then moves from before the first
 /// entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the step. A position is a key.
@@ -132,7 +132,7 @@ pub type Cursor<'a, O = Bytewise> = TableCursor<&'a ConcurrentSkipList<O>, Concu
 /// }
 /// assert_eq!(keys, b"bc");
 /// ```
-pub type OwnedListCursor<O = Bytewise> = TableCursor<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
+pub type OwnedCursor<O = Bytewise> = TableCursor<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
 
 /// The cursors of a list.
 impl<O: Order, H: Handle<ConcurrentSkipList<O>>> TableCursor<H, ConcurrentSkipList<O>> {
@@ -154,7 +154,7 @@ impl<O: Order, H: Handle<ConcurrentSkipList<O>>> TableCursor<H, ConcurrentSkipLi
     }
 
     /// Like [`seek`](Self::seek), but moves to the first entry whose key is greater.
-    pub fn seek_exclusive(&mut self, key: &[u8]) -> bool {
+    pub fn seek_after(&mut self, key: &[u8]) -> bool {
         self.seek_from(Target { key, version: 0 }, End::Excluded)
     }
 
@@ -177,7 +177,7 @@ impl<'a, O: Order> Cursor<'a, O> {
     }
 }
 
-impl<O: Order> OwnedListCursor<O> {
+impl<O: Order> OwnedCursor<O> {
     /// The entry that the cursor is on; it keeps the list alive, so it stays valid when the cursor moves on. O(1).
     #[must_use]
     pub fn entry_owned(&self) -> Option<OwnedEntry<O>> {

@@ -6,6 +6,6 @@ mod stamp;
 mod table;
 mod write;
 
-pub use entry::{Cursor, Entry, Iter, OwnedEntries, OwnedEntry, OwnedListCursor};
+pub use entry::{Cursor, Entries, Entry, OwnedCursor, OwnedEntries, OwnedEntry};
 pub use read::{OwnedSnapshot, Snapshot};
 pub use table::{ConcurrentSkipList, FrozenList, SealError};

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use super::entry::{Cursor, Entry, Iter, LIVE, OwnedEntries, OwnedEntry, OwnedListCursor};
+use super::entry::{Cursor, Entries, Entry, LIVE, OwnedCursor, OwnedEntries, OwnedEntry};
 use super::table::{ConcurrentSkipList, FrozenList};
 use crate::bounds::KeyBounds;
 use crate::iter::cursor::TableCursor;
-use crate::iter::range::{Ends, TableRange};
+use crate::iter::range::{Ends, TableIter};
 use crate::iter::source::Source;
 use crate::node::Target;
 use crate::order::{Bytewise, Order};
@@ -63,10 +63,10 @@ impl<O: Order> ConcurrentSkipList<O> {
         self.get_live(key).is_some()
     }
 
-    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
+    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Entries`] for the cost of a step.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_, O> {
-        TableRange::new(self, LIVE, Ends::new(..))
+    pub fn iter(&self) -> Entries<'_, O> {
+        TableIter::new(self, LIVE, Ends::new(..))
     }
 
     /// Returns a cursor on the first entry. O(1).
@@ -94,8 +94,8 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// assert_eq!(keys, [b"c", b"b"]);
     /// ```
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'_, O> {
-        TableRange::new(self, LIVE, Ends::new(bounds))
+    pub fn range(&self, bounds: impl KeyBounds) -> Entries<'_, O> {
+        TableIter::new(self, LIVE, Ends::new(bounds))
     }
 
     /// Takes a snapshot of the current contents. O(1).
@@ -109,31 +109,31 @@ impl<O: Order> ConcurrentSkipList<O> {
 impl ConcurrentSkipList {
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
-    pub fn prefix(&self, prefix: &[u8]) -> Iter<'_> {
-        TableRange::new(self, LIVE, Ends::prefix(prefix))
+    pub fn prefix(&self, prefix: &[u8]) -> Entries<'_> {
+        TableIter::new(self, LIVE, Ends::prefix(prefix))
     }
 
     /// Like [`prefix`](Self::prefix), but the iterator and its entries keep the list alive.
     #[must_use]
     pub fn owned_prefix(self: &Arc<Self>, prefix: &[u8]) -> OwnedEntries {
-        TableRange::new(Arc::clone(self), LIVE, Ends::prefix(prefix))
+        TableIter::new(Arc::clone(self), LIVE, Ends::prefix(prefix))
     }
 }
 
 impl<'a, O: Order> IntoIterator for &'a ConcurrentSkipList<O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a, O>;
+    type IntoIter = Entries<'a, O>;
 
-    fn into_iter(self) -> Iter<'a, O> {
+    fn into_iter(self) -> Entries<'a, O> {
         self.iter()
     }
 }
 
 impl<'a, O: Order> IntoIterator for &'a FrozenList<O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a, O>;
+    type IntoIter = Entries<'a, O>;
 
-    fn into_iter(self) -> Iter<'a, O> {
+    fn into_iter(self) -> Entries<'a, O> {
         self.iter()
     }
 }
@@ -172,12 +172,12 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// ```
     #[must_use]
     pub fn owned_range(self: &Arc<Self>, bounds: impl KeyBounds) -> OwnedEntries<O> {
-        TableRange::new(Arc::clone(self), LIVE, Ends::new(bounds))
+        TableIter::new(Arc::clone(self), LIVE, Ends::new(bounds))
     }
 
     /// Returns a cursor on the first entry, which keeps the list alive. O(1).
     #[must_use]
-    pub fn owned_cursor(self: &Arc<Self>) -> OwnedListCursor<O> {
+    pub fn owned_cursor(self: &Arc<Self>) -> OwnedCursor<O> {
         TableCursor::new(Arc::clone(self), LIVE)
     }
 
@@ -227,17 +227,17 @@ impl<'a, O: Order> Snapshot<'a, O> {
         self.list.find(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
     }
 
-    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Iter`] for the cost of a step.
+    /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Entries`] for the cost of a step.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a, O> {
-        TableRange::new(self.list, self.until, Ends::new(..))
+    pub fn iter(&self) -> Entries<'a, O> {
+        TableIter::new(self.list, self.until, Ends::new(..))
     }
 
     /// Iterates over the entries within `bounds` in key order. Yields nothing if the bounds are inverted.
     /// Expected O(log n) to begin at either end.
     #[must_use]
-    pub fn range(&self, bounds: impl KeyBounds) -> Iter<'a, O> {
-        TableRange::new(self.list, self.until, Ends::new(bounds))
+    pub fn range(&self, bounds: impl KeyBounds) -> Entries<'a, O> {
+        TableIter::new(self.list, self.until, Ends::new(bounds))
     }
 
     /// Returns a cursor on the first entry. O(1), not counting entries that the snapshot hides.
@@ -258,16 +258,16 @@ impl<'a, O: Order> Snapshot<'a, O> {
 impl<'a> Snapshot<'a> {
     /// Iterates over the entries whose keys begin with `prefix`, in key order. Expected O(log n) to begin at either end.
     #[must_use]
-    pub fn prefix(&self, prefix: &[u8]) -> Iter<'a> {
-        TableRange::new(self.list, self.until, Ends::prefix(prefix))
+    pub fn prefix(&self, prefix: &[u8]) -> Entries<'a> {
+        TableIter::new(self.list, self.until, Ends::prefix(prefix))
     }
 }
 
 impl<'a, O: Order> IntoIterator for &Snapshot<'a, O> {
     type Item = Entry<'a>;
-    type IntoIter = Iter<'a, O>;
+    type IntoIter = Entries<'a, O>;
 
-    fn into_iter(self) -> Iter<'a, O> {
+    fn into_iter(self) -> Entries<'a, O> {
         self.iter()
     }
 }
@@ -314,12 +314,12 @@ impl<O: Order> OwnedSnapshot<O> {
     /// Like [`Snapshot::range`], but the iterator and its entries keep the list alive.
     #[must_use]
     pub fn range(&self, bounds: impl KeyBounds) -> OwnedEntries<O> {
-        TableRange::new(Arc::clone(&self.list), self.until, Ends::new(bounds))
+        TableIter::new(Arc::clone(&self.list), self.until, Ends::new(bounds))
     }
 
     /// Like [`Snapshot::cursor`], but the cursor keeps the list alive.
     #[must_use]
-    pub fn cursor(&self) -> OwnedListCursor<O> {
+    pub fn cursor(&self) -> OwnedCursor<O> {
         TableCursor::new(Arc::clone(&self.list), self.until)
     }
 }

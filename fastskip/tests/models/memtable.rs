@@ -315,8 +315,8 @@ impl<O: Modelled> Pair<O> {
             compare_walk(|| self.memtable.range(range, seqno), &within);
             compare_walk(|| self.memtable.owned_range(range, seqno), &within);
             let all: Vec<_> = versions(&self.model).filter(is_within).collect();
-            compare_walk(|| self.memtable.versions_of(range), &all);
-            compare_walk(|| self.memtable.owned_versions_of(range), &all);
+            compare_walk(|| self.memtable.versions(range), &all);
+            compare_walk(|| self.memtable.owned_versions(range), &all);
             let (is_all, owned) = (to.len() % 2 == 1, self.memtable.owned_cursor());
             let shown: Vec<_> = if is_all { &all } else { &within }.iter().copied().map(moves::version).collect();
             match is_all {
@@ -334,8 +334,8 @@ impl<O: Modelled> Pair<O> {
             let places = (place(range.0), place(range.1));
             let is_within = |version: &Version<'_>| places.contains(&(Key::new(version.key), Reverse(version.seqno)));
             let within: Vec<_> = versions(&self.model).filter(is_within).collect();
-            compare_walk(|| self.memtable.versions(range), &within);
-            compare_walk(|| self.memtable.owned_versions(range), &within);
+            compare_walk(|| self.memtable.versions_between(range), &within);
+            compare_walk(|| self.memtable.owned_versions_between(range), &within);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Compares the moves that cursors of both tables have in common with positions in a sorted slice.
 
-use fastskip::{Cursor, Entry, Kind, MemtableCursor, Order, OwnedCursor, OwnedListCursor, Version};
+use fastskip::{Cursor, Entry, Kind, MemtableCursor, Order, OwnedCursor, OwnedMemtableCursor, Version};
 
 /// An entry as every cursor shows it: key, number (0 in a list), value, and whether it is a tombstone.
 pub(crate) type Shown<'a> = (&'a [u8], u64, &'a [u8], bool);
@@ -57,7 +57,7 @@ macro_rules! impl_moves {
             fn search(&mut self, $key: &[u8], $seqno: u64, back: bool, included: bool) -> bool {
                 match (back, included) {
                     (false, true) => self.seek($($place),+),
-                    (false, false) => self.seek_exclusive($($place),+),
+                    (false, false) => self.seek_after($($place),+),
                     (true, true) => self.seek_for_prev($($place),+),
                     (true, false) => self.seek_before($($place),+),
                 }
@@ -77,9 +77,9 @@ macro_rules! impl_moves {
 }
 
 impl_moves!(MemtableCursor<'_, O>: version as version, (key, seqno) => (key, seqno));
-impl_moves!(OwnedCursor<O>: version as version, (key, seqno) => (key, seqno));
+impl_moves!(OwnedMemtableCursor<O>: version as version, (key, seqno) => (key, seqno));
 impl_moves!(Cursor<'_, O>: entry as entry, (key, _seqno) => (key));
-impl_moves!(OwnedListCursor<O>: entry as entry, (key, _seqno) => (key));
+impl_moves!(OwnedCursor<O>: entry as entry, (key, _seqno) => (key));
 
 /// One more than the index of an entry; 0 is before the first entry, and the count plus one is behind the last. The flag is set if a search
 /// (true: back) found the entry and no step yielded it yet: then the first step in that direction yields it.

@@ -109,7 +109,7 @@ fn readers_of_an_untouched_table_see_what_is_stored_before_a_step() {
         // A search without a result leaves the cursor behind or before all later entries.
         let mut sought: [_; 4] = std::array::from_fn(|_| memtable.cursor());
         let [at, behind, at_or_before, before] = &mut sought;
-        assert!(!at.seek(b"a", 9) && !behind.seek_exclusive(b"a", 9));
+        assert!(!at.seek(b"a", 9) && !behind.seek_after(b"a", 9));
         assert!(!at_or_before.seek_for_prev(b"z", 9) && !before.seek_before(b"z", 9));
         let (mut spent, mut iter, mut range) = (memtable.iter(9), memtable.iter(9), memtable.range(..b"z", 9));
         let (mut versions, mut lending) = (memtable.owned_all_versions(), memtable.owned_range(.., 9));
@@ -146,7 +146,8 @@ fn small_tables_take_little_more_than_was_asked() {
         return;
     }
     let before = statm().1;
-    let tables: Vec<_> = (0..500).map(|_| Memtable::builder().shards(1).size_hint(4 << 10).build()).collect();
+    let tables: Vec<_> =
+        (0..500).map(|_| Memtable::builder().shards(1).expected_memory_bytes(4 << 10).build()).collect();
     for table in &tables {
         (0..30_u8).for_each(|key| assert!(table.put(&[key], 1, &[1; 100]).is_ok()));
     }
@@ -316,7 +317,7 @@ fn effective_limit_is_the_configured_one_or_the_range() {
     let effective = |memtable: &Memtable| memtable.stats().effective_max_memory_bytes;
     assert_eq!(effective(&Memtable::builder().max_memory_bytes(1 << 20).build()), 1 << 20);
     // A size hint does not limit the table.
-    let hinted = Memtable::builder().shards(1).size_hint(4 << 10).build();
+    let hinted = Memtable::builder().shards(1).expected_memory_bytes(4 << 10).build();
     (0..10_000_u32).for_each(|key| assert!(hinted.put(&key.to_be_bytes(), 1, &[0; 100]).is_ok()));
     assert!(effective(&hinted) > 1 << 24 && hinted.memory_usage() > 1 << 20, "{:?}", hinted.stats());
     hinted.validate();

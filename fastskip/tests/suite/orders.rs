@@ -183,7 +183,7 @@ impl Tables {
                 while both.next().is_some() && both.next_back().is_some() {}
                 let _ = (memtable.iter(seqno).count(), memtable.iter(seqno).rev().count());
                 for probe in probes {
-                    let _ = (memtable.get(probe, seqno), memtable.versions((probe, seqno)..).rev().count());
+                    let _ = (memtable.get(probe, seqno), memtable.versions_between((probe, seqno)..).rev().count());
                     for mut cursor in [memtable.cursor(), memtable.cursor().visible_at(seqno)] {
                         cursor.seek(probe, seqno);
                         while cursor.next_key().is_some() {}

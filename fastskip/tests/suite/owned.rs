@@ -9,7 +9,7 @@ use std::thread;
 
 use bytes::Bytes;
 use fastskip::{
-    ConcurrentSkipList, Kind, Memtable, Op, OwnedBytes, OwnedCursor, OwnedEntries, OwnedEntry, OwnedListCursor,
+    ConcurrentSkipList, Kind, Memtable, Op, OwnedBytes, OwnedCursor, OwnedEntries, OwnedEntry, OwnedMemtableCursor,
     OwnedSnapshot, OwnedVersion, OwnedVersions,
 };
 use proptest::prelude::*;
@@ -40,10 +40,10 @@ fn owned_types_go_to_any_thread_and_stay_there() {
     goes_anywhere::<OwnedBytes>();
     goes_anywhere::<OwnedVersion>();
     goes_anywhere::<OwnedVersions>();
-    goes_anywhere::<OwnedCursor>();
+    goes_anywhere::<OwnedMemtableCursor>();
     goes_anywhere::<OwnedEntry>();
     goes_anywhere::<OwnedEntries>();
-    goes_anywhere::<OwnedListCursor>();
+    goes_anywhere::<OwnedCursor>();
     goes_anywhere::<OwnedSnapshot>();
 }
 
@@ -155,7 +155,7 @@ fn lending_steps_count_no_references() {
     // The iterator has ended for good, at both ends.
     assert!(list.insert(&key(1000), b""));
     assert!(lending.next_ref().is_none() && lending.next_back_ref().is_none() && owning.next_back().is_none());
-    let mut versions = memtable(2).owned_versions::<&[u8]>(..);
+    let mut versions = memtable(2).owned_versions_between::<&[u8]>(..);
     let mut seqnos = Vec::new();
     while let Some(version) = versions.next_ref() {
         seqnos.push(version.seqno);

@@ -53,17 +53,17 @@ pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
 pub use error::{BatchError, InsertError};
 pub use iter::cursor::TableCursor;
 pub use iter::owned::{OwnedBytes, OwnedItem};
-pub use iter::range::TableRange;
+pub use iter::range::TableIter;
 pub use iter::source::{Handle, Source};
 pub use list::stats::{SearchCost, Stats};
 pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;
 pub use memtable::{
-    FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedCursor, OwnedVersion, OwnedVersions, Reservation, Room,
-    Version, Versions, Written,
+    FrozenMemtable, Lookup, Memtable, MemtableCursor, Op, OwnedMemtableCursor, OwnedVersion, OwnedVersions,
+    Reservation, Room, Version, Versions, Written,
 };
 pub use node::{Kind, MAX_KEY_LEN, MAX_TAG, MAX_VALUE_LEN};
 pub use skiplist::{
-    ConcurrentSkipList, Cursor, Entry, FrozenList, Iter, OwnedEntries, OwnedEntry, OwnedListCursor, OwnedSnapshot,
+    ConcurrentSkipList, Cursor, Entries, Entry, FrozenList, OwnedCursor, OwnedEntries, OwnedEntry, OwnedSnapshot,
     SealError, Snapshot,
 };

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fastskip::{InsertError, Lookup, Memtable, Op, OwnedCursor, TablePool, Version};
+use fastskip::{InsertError, Lookup, Memtable, Op, OwnedMemtableCursor, TablePool, Version};
 
 use self::range_tombstones::{MemtableRanges, RANGE_BYTES, RangeSets, memory_of};
 use self::vector::{VectorBuilder, VectorIter, VectorReservation, VectorTable, kind};
@@ -395,7 +395,7 @@ impl_entry_iter!(MemtableIter { SkipList, Vector });
 
 /// A cursor of a skip list as an [`EntryIter`]. It reads only memory, so no step fails.
 pub(crate) struct SkipListIter {
-    cursor: OwnedCursor,
+    cursor: OwnedMemtableCursor,
     /// The key before the last step.
     passed: Vec<u8>,
     repeats: bool,
