@@ -124,7 +124,7 @@ fn recorded_runs_can_be_drawn_and_are_checked_against_the_goals() {
         let page = page(&files.collect::<Vec<_>>().join(" "));
         assert!(page.contains(goal) && page.contains("2 cores, AMD EPYC"), "{goal}");
     }
-    let text = done(&format!("report {}/results/engines/full.json", env!("CARGO_MANIFEST_DIR")));
+    let text = done(&format!("report {}/results/engines-before/full.json", env!("CARGO_MANIFEST_DIR")));
     let verdict = |goal: &str| {
         let row = text.lines().find(|line| line.contains(goal)).unwrap_or_else(|| panic!("{goal}: {text}"));
         row.split('|').nth(2).map(|of| of.trim().to_owned())

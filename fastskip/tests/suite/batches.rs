@@ -348,6 +348,6 @@ fn tags_are_the_engines_own() {
     let batch = [tagged(Kind::Value, 9), Op::Put { key: b"l", value: b"" }];
     assert_eq!(memtable.apply_at(&batch, 1000).map(|written| written.stored), Ok(2));
     assert_eq!(memtable.get_version(b"k", 1000).map(|found| found.tag), Some(9));
-    assert_eq!(memtable.apply_at(&[tagged(Kind::Value, 64)], 1001), Err(InsertError::TooLarge));
+    assert_eq!(memtable.apply_at(&[tagged(Kind::Value, 64)], 1001), Err(InsertError::InvalidTag));
     memtable.validate();
 }
