@@ -33,6 +33,7 @@ mod tree;
 
 pub(crate) use block::BlockId;
 pub(crate) use descent::{Descent, Probe, Ties};
+pub(crate) use estimate::Estimate;
 pub(crate) use hint::Hinted;
 pub(crate) use neighbours::{HintPlace, Hints};
 pub(crate) use prefix::Split;

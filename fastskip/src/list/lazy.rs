@@ -7,8 +7,10 @@ use std::io;
 
 use super::state::List;
 use super::stats::Stats;
+use crate::bounds::KeyBounds;
 use crate::builder::Config;
 use crate::error::InsertError;
+use crate::index::Estimate;
 use crate::node::Schema;
 use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -110,6 +112,16 @@ impl<S: Schema> LazyList<S> {
     /// Whether the list is frozen and no writer is inside: its contents are final.
     pub(crate) fn is_drained(&self) -> bool {
         self.made().map_or_else(|| self.unmade().is_frozen, List::is_drained)
+    }
+
+    /// Whether the configured part of a limit is used up, now or at any earlier time, or that of the budget now.
+    pub(crate) fn is_under_backpressure(&self) -> bool {
+        self.made().map_or_else(|| self.config.is_budget_pressed(), List::is_under_backpressure)
+    }
+
+    /// Estimates the nodes within `bounds`. O(log n).
+    pub(crate) fn estimate(&self, bounds: impl KeyBounds) -> Estimate {
+        self.made().map_or_else(Estimate::default, |list| list.index.estimate(&bounds))
     }
 
     /// All statistics; `len` counts live entries.

@@ -166,7 +166,7 @@ impl<'a, S: Schema> Writer<'a, S> {
         })
     }
 
-    /// Stores `new`; with `REPLACE`, also if its key and version are stored already, unless `alloc` [keeps](NodeAlloc::keeps_present) what is there.
+    /// Stores `new`. If its key and version are stored already, `REPLACE` replaces that entry, unless `alloc` [keeps](NodeAlloc::keeps_present) it.
     /// `REPLACE` is for tables that have only replaceable nodes.
     #[inline]
     pub(crate) fn insert<const REPLACE: bool>(
@@ -340,6 +340,10 @@ impl<'a, S: Schema> Writer<'a, S> {
         if hinted != Hinted::Blocked {
             self.run().into_iter().for_each(Run::forget);
         }
+    }
+
+    pub(crate) fn list(&self) -> &'a List<S> {
+        self.list
     }
 
     pub(super) fn nodes(&self) -> &'a Nodes<S, Shard> {

@@ -218,13 +218,17 @@ impl<T: Pending> Arena<T> {
     /// range than another table would get.
     pub(crate) fn could_hold(&self, words: u64, tail: u64) -> bool {
         let (capacity, limit) = self.layout.whole();
-        let budget = self.layout.budget.as_ref().map_or(u64::MAX, MemoryBudget::most_words);
-        words <= capacity.max(self.capacity) && words - tail < limit.max(self.limit) && words <= budget
+        words <= capacity.max(self.capacity).min(self.budget_words()) && words - tail < limit.max(self.limit)
     }
 
     /// The words of the limit or of the budget, whichever is less.
     pub(crate) fn most_words(&self) -> u64 {
-        self.limit.min(self.layout.budget.as_ref().map_or(u64::MAX, MemoryBudget::most_words))
+        self.limit.min(self.budget_words())
+    }
+
+    /// The words of the empty budget.
+    fn budget_words(&self) -> u64 {
+        self.layout.budget.as_ref().map_or(u64::MAX, MemoryBudget::most_words)
     }
 
     /// Whether the table's own limit has fewer than `words` left.

@@ -2,7 +2,7 @@
 //!
 //! The limit of a table and its budget work in the same way: its chunks are leases of both, which shrink as either comes near its end (`arena.rs`).
 //! A thread adds the bytes of a chunk to the sum, and then moves the extent of the arena, which has the limit (`chunk.rs`). Bytes that are given back
-//! are subtracted after the extent has shrunk. So what was granted never exceeds the maximum, and the sum equals the reserved bytes of all tables
+//! are subtracted after the extent has shrunk. So the sum of what was granted never exceeds the maximum. It equals the reserved bytes of all tables
 //! whenever no thread is between the two steps (I6, loom `budget_of_two_tables`).
 //!
 //! A thread that waits for room sets a bit of the sum, by a read-modify-write that also returns the sum. A thread that subtracts later sees the bit,
@@ -53,9 +53,9 @@ impl Sum {
 /// rest of a reservation if it was taken for that reservation alone.
 ///
 /// A write for which the budget has no room fails with [`Full`](crate::InsertError::Full), and may succeed later, when another table was dropped. It
-/// fails although other tables have idle chunks: up to 2 MiB in each of their shards, usually an eighth of what the shard has. Entries never exceed
-/// the budget. Blocks of the index may, if another table uses up the budget after the entries got their memory: by 7 to 12 bytes for each such entry
-/// in most orders of keys, at most 32; and by one chunk for blocks, up to 32 KiB, for each shard.
+/// fails even if other tables have idle chunks. Such a chunk has up to 2 MiB in each shard, usually an eighth of what the shard has. Entries never
+/// exceed the budget. Blocks of the index may, if another table uses up the budget after the entries got their memory: by 7 to 12 bytes for each such
+/// entry in most orders of keys, at most 32; and by one chunk for blocks, up to 32 KiB, for each shard.
 ///
 /// ```
 /// use fastskip::{InsertError, Memtable, MemoryBudget};

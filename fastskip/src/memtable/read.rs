@@ -196,14 +196,7 @@ pub type Versions<'a, O = Bytewise> = TableIter<&'a MemtableCore<O>, MemtableCor
 /// does, can borrow it instead: `while let Some(version) = versions.next_ref()`.
 pub type OwnedVersions<O = Bytewise> = TableIter<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
-/// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest.
-///
-/// The cursor of a [`ConcurrentSkipList`](crate::ConcurrentSkipList) has the same methods to move. A seek places the cursor on an entry; the first
-/// step in the direction of the seek returns this entry without moving. So a loop over `next` reads on from a [`seek`](TableCursor::seek) or
-/// [`seek_after`](TableCursor::seek_after), and a loop over [`prev`](TableCursor::prev) reads back from a
-/// [`seek_for_prev`](TableCursor::seek_for_prev) or [`seek_before`](TableCursor::seek_before). A new cursor is on the first entry, like a cursor
-/// after [`seek_to_first`](TableCursor::seek_to_first). A cursor that has moved past an end of the table stays there: `next` then moves from before
-/// the first entry to it, and `prev` moves from behind the last entry to it. Every step sees all entries that were stored before the step.
+/// A cursor over the versions of a memtable: keys ascending, and the versions of a key from newest to oldest. [`TableCursor`] says how it moves.
 ///
 /// A position is a key and a sequence number, in the order of the versions. So `(key, u64::MAX)` is before all versions of a key, and `(key, 0)` is
 /// the last position that a version of the key can have.

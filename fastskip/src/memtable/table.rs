@@ -255,14 +255,14 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn approximate_len(&self, bounds: impl KeyBounds) -> usize {
-        self.list.made().map_or(0, |list| list.index.estimate(&bounds).entries)
+        self.list.estimate(bounds).entries
     }
 
     /// Estimates the bytes that the versions within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values
     /// are much longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
     #[must_use]
     pub fn approximate_bytes(&self, bounds: impl KeyBounds) -> usize {
-        self.list.made().map_or(0, |list| list.index.estimate(&bounds).bytes)
+        self.list.estimate(bounds).bytes
     }
 
     /// The bytes of the arena that hold nodes or blocks of the index, are reserved for nodes, or were lost between them. The value is a sum over the
@@ -289,7 +289,7 @@ impl<O: Order> Memtable<O> {
     /// whether that fraction of the table's [budget](Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.made().map_or_else(|| self.list.config.is_budget_pressed(), List::is_under_backpressure)
+        self.list.is_under_backpressure()
     }
 
     /// Returns all statistics, consistent with each other.

@@ -79,8 +79,7 @@ impl<O: Order> Memtable<O> {
     /// # Errors
     /// The same errors as [`put`](Self::put); [`InvalidTag`](InsertError::InvalidTag).
     pub fn write(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
-        let list = self.list.for_writes(1)?;
-        if list.replaces() { write_replacing(list, op, seqno, false) } else { write::<false>(list, op, seqno, false) }
+        self.store(op, seqno, false)
     }
 
     /// Like [`write`](Self::write), but never replaces: in a table that [replaces](crate::Duplicates::Replace) it stores `op` only if its key has no
@@ -98,8 +97,16 @@ impl<O: Order> Memtable<O> {
     /// # Errors
     /// [`DuplicateKey`](InsertError::DuplicateKey) if the key has a version `seqno`; the other errors of [`write`](Self::write).
     pub fn write_if_absent(&self, op: &Op<'_>, seqno: u64) -> Result<Written, InsertError> {
+        self.store(op, seqno, true)
+    }
+
+    #[inline]
+    fn store(&self, op: &Op<'_>, seqno: u64, keeps_present: bool) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
-        if list.replaces() { write_replacing(list, op, seqno, true) } else { write::<false>(list, op, seqno, true) }
+        match list.replaces() {
+            true => write_replacing(list, op, seqno, keeps_present),
+            false => write::<false>(list, op, seqno, keeps_present),
+        }
     }
 
     /// Stores all of `ops`, or nothing, under consecutive sequence numbers from `first_seqno` on. The same as [`reserve`](Self::reserve) and
@@ -231,12 +238,10 @@ impl<O: Order> Memtable<O> {
     /// ```
     #[must_use]
     pub fn room_for(&self, ops: &[Op<'_>]) -> Room {
-        let count = ops.len() as u64;
         let reserve = || {
-            let list = self.list.for_writes(count)?;
-            let writer = list.enter(thread_index(), count)?;
-            let before = list.traffic();
-            match self.reserve_inside(list, writer, ops, None) {
+            let writer = self.enter_for(ops)?;
+            let (list, before) = (writer.list(), writer.list().traffic());
+            match self.reserve_inside(writer, ops, None) {
                 // No other writer was inside, and none came: all that is taken is taken for good, unless another table holds it.
                 Err(InsertError::Full)
                     if before.0 == 1 && list.traffic() == (0, before.1) && self.list.config.arena.budget.is_none() =>
@@ -264,20 +269,23 @@ impl<O: Order> Memtable<O> {
             let room = ReservedRoom { inside: None, alloc: ReservedAlloc::default() };
             return Ok(Reservation { room, ops, replaces: false });
         }
-        let list = self.list.for_writes(ops.len() as u64)?;
-        let writer = list.enter(thread_index(), ops.len() as u64)?;
-        self.reserve_inside(list, writer, ops, number)
+        self.reserve_inside(self.enter_for(ops)?, ops, number)
+    }
+
+    #[inline]
+    fn enter_for(&self, ops: &[Op<'_>]) -> Result<Writer<'_, Versioned<O>>, InsertError> {
+        let attempts = ops.len() as u64;
+        self.list.for_writes(attempts)?.enter(thread_index(), attempts)
     }
 
     #[inline]
     fn reserve_inside<'t, 'o>(
         &'t self,
-        list: &'t List<Versioned<O>>,
         writer: Writer<'t, Versioned<O>>,
         ops: &'o [Op<'o>],
         number: Option<&dyn Fn(usize) -> u64>,
     ) -> Result<Reservation<'t, 'o, O>, InsertError> {
-        let replaces = list.replaces();
+        let (list, replaces) = (writer.list(), writer.list().replaces());
         let (words, last) = self.words_for(ops)?;
         let mut entries = ops.len() as u64;
         // Checked before the batch is announced: other writers need not leave room for a batch that can never fit.

@@ -224,9 +224,8 @@ impl<O: Order> ConcurrentSkipList<O> {
         self.len() == 0
     }
 
-    /// Estimates the number of entries within `bounds`, tombstones included, from samples of the index: for a split, or for the plan of a query.
-    /// Exact up to 128 entries while no thread writes. Beyond that, the error was less than a quarter in each order of writes by one thread that was
-    /// tested, and up to half with four threads; it may be any where the index lacks hints. O(log n).
+    /// Estimates the number of entries within `bounds`, tombstones included, as [`Memtable::approximate_len`](crate::Memtable::approximate_len) does.
+    /// O(log n).
     ///
     /// ```
     /// # use fastskip::ConcurrentSkipList;
@@ -239,14 +238,13 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// ```
     #[must_use]
     pub fn approximate_len(&self, bounds: impl KeyBounds) -> usize {
-        self.list.made().map_or(0, |list| list.index.estimate(&bounds).entries)
+        self.list.estimate(bounds).entries
     }
 
-    /// Estimates the bytes that the entries within `bounds` take in memory, without the index: keys, values and some 20 bytes each. If few values are
-    /// much longer than the others, the error is larger than that of [`approximate_len`](Self::approximate_len). O(log n).
+    /// Estimates the bytes of these entries, as [`Memtable::approximate_bytes`](crate::Memtable::approximate_bytes) does. O(log n).
     #[must_use]
     pub fn approximate_bytes(&self, bounds: impl KeyBounds) -> usize {
-        self.list.made().map_or(0, |list| list.index.estimate(&bounds).bytes)
+        self.list.estimate(bounds).bytes
     }
 
     /// The number of attempted inserts, including rejected ones.
@@ -329,7 +327,7 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// [budget](crate::Builder::budget) is in use now.
     #[must_use]
     pub fn is_under_backpressure(&self) -> bool {
-        self.list.made().map_or_else(|| self.list.config.is_budget_pressed(), List::is_under_backpressure)
+        self.list.is_under_backpressure()
     }
 
     /// Returns all statistics, consistent with each other.

@@ -13,7 +13,7 @@ use fastskip::{
 use super::input::Input;
 use super::limits::{Size, TableLimits, mean, too_large};
 use super::moves::{self, Step, compare_bounded, compare_moves, compare_steps};
-use super::orders::{Key, Modelled, keys};
+use super::orders::{Key, Modelled, bytewise, keys};
 use super::record::Record;
 use super::{Met, compare_walk, operations, ranges};
 
@@ -325,10 +325,10 @@ impl<O: Modelled> Pair<O> {
             }
         }
         let prefixed: Vec<_> = visible.iter().filter(|version| version.key.starts_with(from)).copied().collect();
-        O::with_memtable(&self.memtable, |memtable| {
+        if let Some(memtable) = bytewise::<Memtable>(&self.memtable) {
             compare_walk(|| memtable.prefix(from, seqno), &prefixed);
             compare_walk(|| memtable.owned_prefix(from, seqno), &prefixed);
-        });
+        }
         for range in ranges((from, seqno), (to, 3)) {
             let place = |bound: Bound<(_, u64)>| bound.map(|(key, seqno)| (Key::<O>::new(key), Reverse(seqno)));
             let places = (place(range.0), place(range.1));

@@ -1,11 +1,11 @@
 //! Keys of the models in other orders than that of bytes. The example `orders` has the orders themselves.
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ops::Bound;
-use std::sync::Arc;
 
-use fastskip::{Bytewise, ConcurrentSkipList, Memtable, Order};
+use fastskip::{Bytewise, Order};
 
 use super::input::Input;
 
@@ -19,32 +19,14 @@ pub(crate) trait Modelled: Order {
     fn key(input: &mut Input<'_>) -> Vec<u8> {
         input.key()
     }
-
-    /// Calls `check` with the table if it has the method `prefix`.
-    fn with_list(_list: &Arc<ConcurrentSkipList<Self>>, _check: impl FnOnce(&Arc<ConcurrentSkipList>))
-    where
-        Self: Sized,
-    {
-    }
-
-    /// As [`with_list`](Self::with_list).
-    fn with_memtable(_memtable: &Memtable<Self>, _check: impl FnOnce(&Memtable))
-    where
-        Self: Sized,
-    {
-    }
 }
 
-impl Modelled for Bytewise {
-    fn with_list(list: &Arc<ConcurrentSkipList>, check: impl FnOnce(&Arc<ConcurrentSkipList>)) {
-        check(list);
-    }
-
-    fn with_memtable(memtable: &Memtable, check: impl FnOnce(&Memtable)) {
-        check(memtable);
-    }
+/// `table` as one of the default order, which alone has the method `prefix`.
+pub(crate) fn bytewise<T: 'static>(table: &dyn Any) -> Option<&T> {
+    table.downcast_ref()
 }
 
+impl Modelled for Bytewise {}
 impl Modelled for Reversed {}
 impl<const LEN: usize> Modelled for Latest<LEN> {}
 impl Modelled for Columns {}

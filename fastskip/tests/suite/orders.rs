@@ -91,7 +91,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checks what is left of the invariants, whatever an order returns: the nodes are one chain, which iterators follow in both directions.
+/// Checks the invariants that hold for every order, also for one that lies: the nodes are one chain, and iterators follow it in both directions.
 fn validate_chain(list: &ConcurrentSkipList<Liar>) -> Vec<&[u8]> {
     let keys: Vec<_> = list.iter().map(|entry| entry.key).collect();
     assert_eq!(keys.len(), list.stats().entries);

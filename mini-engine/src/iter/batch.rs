@@ -44,25 +44,13 @@ impl<'a> Wanted<'a> {
         Self { below: if newest < self.below { SeqNo::MAX } else { self.below }, ..self }
     }
 
-    /// The same, for a forward scan, with keys below this one.
-    pub(crate) fn below(self, key: &'a [u8]) -> Self {
-        let is_nearer = match self.bound {
-            Bound::Unbounded => true,
-            Bound::Included(bound) | Bound::Excluded(bound) => key <= bound,
+    /// The same with keys short of this one, in a scan of this direction.
+    pub(crate) fn short_of(self, direction: Direction, key: &'a [u8]) -> Self {
+        let is_nearer = match (self.bound, direction) {
+            (Bound::Unbounded, _) => true,
+            (Bound::Included(bound) | Bound::Excluded(bound), Direction::Forward) => key <= bound,
+            (Bound::Included(bound) | Bound::Excluded(bound), Direction::Backward) => key >= bound,
         };
-        self.nearer(is_nearer, key)
-    }
-
-    /// The same, for a backward scan, with keys above this one.
-    pub(crate) fn above(self, key: &'a [u8]) -> Self {
-        let is_nearer = match self.bound {
-            Bound::Unbounded => true,
-            Bound::Included(bound) | Bound::Excluded(bound) => key >= bound,
-        };
-        self.nearer(is_nearer, key)
-    }
-
-    fn nearer(self, is_nearer: bool, key: &'a [u8]) -> Self {
         Self { bound: if is_nearer { Bound::Excluded(key) } else { self.bound }, is_near: true, ..self }
     }
 
@@ -85,6 +73,9 @@ impl<'a> Wanted<'a> {
     /// may precede it.
     pub(crate) fn before(&self, columns: &Columns, contents: &[u8], last: usize) -> Range<usize> {
         let within = 1..last + 1;
+        if self.below == 0 {
+            return within.end..within.end;
+        }
         let near = if self.is_near { last } else { within.start };
         let start = match self.bound {
             Bound::Unbounded => within.start,

@@ -143,7 +143,7 @@ impl<I: EntryIter> MergeIter<I> {
     fn next_batch_among(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
         let (top, is_tied) = (self.heap[0].child, self.is_tied(1) || self.is_tied(2));
         let next = match self.top_and_second() {
-            Some((top, second)) => top.next_batch(batch, &wanted.below(second.key())),
+            Some((top, second)) => top.next_batch(batch, &wanted.short_of(Direction::Forward, second.key())),
             None => self.children[top].next_batch(batch, &Wanted::NONE),
         };
         let next = next.inspect_err(|_| self.heap.clear())?;
@@ -160,7 +160,11 @@ impl<I: EntryIter> MergeIter<I> {
             // If another child is first now, it was second before.
             _ => {
                 self.repeats = is_tied && self.valid();
-                if !self.repeats && self.fill(batch, wanted) { Next::Batch } else { Next::entry_of(self) }
+                if !self.repeats && self.fill(Direction::Forward, batch, wanted) {
+                    Next::Batch
+                } else {
+                    Next::entry_of(self)
+                }
             }
         })
     }
@@ -292,29 +296,21 @@ impl<I: EntryIter> EntryIter for MergeIter<I> {
         }
     }
 
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+    fn fill(&mut self, direction: Direction, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let is_filled = match self.heap[..] {
-            _ if self.direction != Direction::Forward => false,
+            _ if self.direction != direction => false,
             [] => false,
-            [top] => self.children[top.child].fill(batch, wanted),
-            _ => self.top_and_second().is_some_and(|(top, second)| top.fill(batch, &wanted.below(second.key()))),
+            [top] => self.children[top.child].fill(direction, batch, wanted),
+            _ => self
+                .top_and_second()
+                .is_some_and(|(top, second)| top.fill(direction, batch, &wanted.short_of(direction, second.key()))),
         };
         if is_filled {
             self.repeats = false;
-        }
-        is_filled
-    }
-
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        let is_filled = match self.heap[..] {
-            _ if self.direction != Direction::Backward => false,
-            [] => false,
-            [top] => self.children[top.child].fill_back(batch, wanted),
-            _ => self.top_and_second().is_some_and(|(top, second)| top.fill_back(batch, &wanted.above(second.key()))),
-        };
-        if is_filled {
-            self.repeats = false;
-            self.place_top();
+            // In forward direction the child is at an entry of the batch, so it is still first.
+            if direction == Direction::Backward {
+                self.place_top();
+            }
         }
         is_filled
     }

@@ -68,16 +68,11 @@ pub(crate) trait EntryIter: Send {
         self.next()?;
         Ok(Next::entry_of(self))
     }
-    /// Fills `batch` with the current entry and those after it that are `wanted`, as far as they are in one block, and moves to the last of them. The
-    /// current entry must be the newest version of its key that is to be shown. Returns false, and does not move, if there are no wanted entries.
+    /// Fills `batch` with the current entry and those that follow in this direction and are `wanted`, as far as they are in one block. Moves as B2
+    /// says. In forward direction the current entry must be the newest version of its key that is to be shown. Returns false, and does not move, if
+    /// there are no wanted entries.
     #[inline]
-    fn fill(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
-        false
-    }
-    /// Fills `batch` with the current entry and those before it that are `wanted`, as far as they are in one block, and moves to the entry
-    /// before them. Returns false, and does not move, if there are no wanted entries.
-    #[inline]
-    fn fill_back(&mut self, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
+    fn fill(&mut self, _direction: Direction, _batch: &mut Batch, _wanted: &Wanted<'_>) -> bool {
         false
     }
 }
@@ -131,12 +126,13 @@ macro_rules! impl_entry_iter {
                 match self { $(Self::$variant(inner) => inner.next_batch(batch, wanted)),+ }
             }
 
-            fn fill(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
-                match self { $(Self::$variant(inner) => inner.fill(batch, wanted)),+ }
-            }
-
-            fn fill_back(&mut self, batch: &mut $crate::iter::Batch, wanted: &$crate::iter::Wanted<'_>) -> bool {
-                match self { $(Self::$variant(inner) => inner.fill_back(batch, wanted)),+ }
+            fn fill(
+                &mut self,
+                direction: $crate::iter::Direction,
+                batch: &mut $crate::iter::Batch,
+                wanted: &$crate::iter::Wanted<'_>,
+            ) -> bool {
+                match self { $(Self::$variant(inner) => inner.fill(direction, batch, wanted)),+ }
             }
 
             fn seek(&mut self, key: &[u8], seqno: $crate::types::SeqNo) -> $crate::error::Result<()> {

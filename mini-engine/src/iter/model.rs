@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::{Batch, EntryIter, MergeIter, Next, VisibleIter, Wanted};
+use super::{Batch, Direction, EntryIter, MergeIter, Next, VisibleIter, Wanted};
 use crate::columns::{BlockBuilder, Columns};
 use crate::error::{Error, Result};
 use crate::types::{KeyPrefix, Kind, MAX_SEQNO, SeqNo, Slice, entry_order};
@@ -96,17 +96,17 @@ impl EntryIter for SortedVec {
         self.next()?;
         Ok(Next::entry_of(self))
     }
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+    fn fill(&mut self, direction: Direction, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let Some(at) = self.at else { return false };
         let (contents, columns) = self.block();
-        let entries = wanted.after(&columns, &contents, at);
-        self.lend(batch, entries.clone(), at) && self.go(Some(entries.end - 1)).is_ok()
-    }
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        let Some(at) = self.at else { return false };
-        let (contents, columns) = self.block();
-        let entries = wanted.before(&columns, &contents, at);
-        self.lend(batch, entries.clone(), at) && self.go(Some(entries.start - 1)).is_ok()
+        let entries = match direction {
+            Direction::Forward => wanted.after(&columns, &contents, at),
+            Direction::Backward => wanted.before(&columns, &contents, at),
+        };
+        self.lend(batch, entries.clone(), at) && {
+            let to = if direction == Direction::Forward { entries.end } else { entries.start };
+            self.go(Some(to - 1)).is_ok()
+        }
     }
 }
 
@@ -254,7 +254,7 @@ fn assert_batch(subject: &mut dyn EntryIter, model: &mut SortedVec, choice: usiz
                 false
             }
         },
-        false => subject.fill_back(&mut batch, &wanted),
+        false => subject.fill(Direction::Backward, &mut batch, &wanted),
     };
     while left {
         if is_forward {
@@ -340,11 +340,8 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     fn next_batch(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> Result<Next> {
         self.moved()?.next_batch(batch, wanted)
     }
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.moved().is_ok_and(|inner| inner.fill(batch, wanted))
-    }
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.moved().is_ok_and(|inner| inner.fill_back(batch, wanted))
+    fn fill(&mut self, direction: Direction, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.moved().is_ok_and(|inner| inner.fill(direction, batch, wanted))
     }
 }
 

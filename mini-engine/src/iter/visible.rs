@@ -301,7 +301,7 @@ impl<I: EntryIter> VisibleIter<I> {
     fn prev_of_inner(&mut self) -> Result<()> {
         let wanted =
             Wanted { below: self.shown_below, bound: self.lower.as_ref().map(|lower| &**lower), is_near: false };
-        if self.shown_below > 0 && self.inner.fill_back(&mut self.batch, &wanted) {
+        if self.inner.fill(Direction::Backward, &mut self.batch, &wanted) {
             self.state = State::Batch(Direction::Backward);
             return Ok(());
         }

@@ -192,7 +192,7 @@ impl Cursor {
         is_any
     }
 
-    /// Fills `batch` from this block, like [`EntryIter::fill_back`](crate::iter::EntryIter::fill_back). Does not move to a key below `from`.
+    /// Fills `batch` from this block, like [`EntryIter::fill`](crate::iter::EntryIter::fill). Does not move to a key below `from`.
     pub(crate) fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>, from: Option<&[u8]>) -> bool {
         let (contents, last) = (self.block.contents(), self.at);
         if !self.valid() {

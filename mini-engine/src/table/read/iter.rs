@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{Batch, EntryIter, Next, Wanted, show_entry_of};
+use crate::iter::{Batch, Direction, EntryIter, Next, Wanted, show_entry_of};
 use crate::table::block::Cursor;
 use crate::table::format::Handle;
 use crate::table::index::{FencePlace, Partition};
@@ -207,15 +207,13 @@ impl EntryIter for TableIter {
         Ok(if is_filled { Next::Batch } else { Next::entry_of(self) })
     }
 
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+    fn fill(&mut self, direction: Direction, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
         let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
-        self.cursor.as_mut().is_some_and(|cursor| cursor.fill(batch, &wanted))
-    }
-
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        let wanted = wanted.of_versions_to(self.table.meta().max_seqno);
-        let Self { cursor, from, .. } = self;
-        cursor.as_mut().is_some_and(|cursor| cursor.fill_back(batch, &wanted, from.as_deref()))
+        let Self { cursor: Some(cursor), from, .. } = self else { return false };
+        match direction {
+            Direction::Forward => cursor.fill(batch, &wanted),
+            Direction::Backward => cursor.fill_back(batch, &wanted, from.as_deref()),
+        }
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

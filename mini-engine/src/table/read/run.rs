@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::cache::CacheUse;
 use crate::error::Result;
-use crate::iter::{Batch, EntryIter, Next, RangeSource, Wanted, show_entry_of};
+use crate::iter::{Batch, Direction, EntryIter, Next, RangeSource, Wanted, show_entry_of};
 use crate::table::read::{RunTable, TableIter};
 use crate::types::{SeqNo, Slice, Span, is_below, place_after};
 
@@ -218,12 +218,8 @@ impl EntryIter for RunIter {
         }
     }
 
-    fn fill(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.table.as_mut().is_some_and(|table| table.fill(batch, wanted))
-    }
-
-    fn fill_back(&mut self, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
-        self.table.as_mut().is_some_and(|table| table.fill_back(batch, wanted))
+    fn fill(&mut self, direction: Direction, batch: &mut Batch, wanted: &Wanted<'_>) -> bool {
+        self.table.as_mut().is_some_and(|table| table.fill(direction, batch, wanted))
     }
 
     fn seek_to_first(&mut self) -> Result<()> {

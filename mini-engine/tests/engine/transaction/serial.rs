@@ -141,7 +141,7 @@ fn committed_transactions_are_serial_in_the_order_of_their_numbers() {
         all_conflicts += conflicts;
     }
     // On a busy machine the threads of one history may hardly meet.
-    assert!(all_conflicts > 0, "no conflict was seen");
+    assert!(all_conflicts > 10, "{all_conflicts} conflicts");
 }
 
 #[test]
