@@ -95,6 +95,14 @@ pub enum Error {
         /// The read and the change that conflicts with it, with sequence numbers.
         what: String,
     },
+    /// The process that writes to the database was faster than this reader, which has to try again: see
+    /// [`Builder::reader`](crate::Builder::reader).
+    Overtaken {
+        /// The directory or the file that the writer has changed.
+        path: PathBuf,
+        /// What it has done.
+        what: String,
+    },
     /// The database was closed.
     Closed,
     /// A limit of memory was reached.
@@ -127,6 +135,7 @@ impl fmt::Display for Error {
             }
             Self::NoKeyspace { name } => write!(f, "there is no keyspace \"{}\"", name.escape_debug()),
             Self::Conflict { what, .. } => write!(f, "conflict: {what}"),
+            Self::Overtaken { path, what } => write!(f, "the writer of {} {what}", path.display()),
             Self::Closed => f.write_str("the database is closed"),
             Self::Full(limit) => write!(f, "out of room: {limit}"),
             Self::InvalidArgument(what) => write!(f, "invalid argument: {what}"),

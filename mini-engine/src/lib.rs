@@ -23,8 +23,7 @@
 //! ```
 //!
 //! Use it for sorted data that outgrows memory or must survive crashes, in one process, if it matters that the engine is small and can be read and
-//! checked. Do not use it if processes must read a database while another writes to it. Several processes may read at once ([`Builder::read_only`]).
-//! It is developed and tested on Linux only.
+//! checked. One process writes; others may read beside it ([`Builder::reader`]). It is developed and tested on Linux only.
 //!
 //! # What it guarantees
 //!

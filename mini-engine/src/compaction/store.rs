@@ -207,6 +207,9 @@ impl TableStore {
 /// too, and limited so that the tables' memory stays below 64 MiB; a table of 64 MiB takes about 5 KiB.
 fn open_files_limit(options: &Options) -> usize {
     const MOST: u64 = 1 << 13;
+    if options.follows {
+        return TableCache::ALL;
+    }
     options.max_open_files.unwrap_or_else(|| (fs::handle_limit() / 2).clamp(1, MOST) as usize)
 }
 

@@ -91,10 +91,15 @@ impl Builder {
     /// [`Error::Corruption`](crate::Error::Corruption) if durable data is damaged or missing; nothing is changed then;
     /// [`Error::Io`](crate::Error::Io).
     pub fn open(self) -> Result<Db> {
+        if self.options.follows {
+            let (core, report, follower) = recovery::open_following(&self.fs, &self.path, self.options)?;
+            let follower = Some(Mutex::new(follower));
+            return Ok(Db::of(Handle { core: Arc::new(core), workers: Mutex::default(), report, follower }));
+        }
         let (core, report) = recovery::open(self.fs, &self.path, self.options)?;
         let core = Arc::new(core);
         // A read-only database has nothing to flush or compact.
         let workers = if report.read_only { None } else { Some(Workers::start(&core)?) };
-        Ok(Db::of(Handle { core, workers: Mutex::new(workers), report }))
+        Ok(Db::of(Handle { core, workers: Mutex::new(workers), report, follower: None }))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::background::Workers;
 use super::core::{Core, Phase, remove_spare};
-use super::recovery::RecoveryReport;
+use super::recovery::{Follower, RecoveryReport};
 use crate::lock::lock;
 
 /// The part that all handles of a database and its keyspaces share. It is dropped with the last of them.
@@ -13,6 +13,8 @@ pub(crate) struct Handle {
     pub(crate) core: Arc<Core>,
     pub(super) workers: Mutex<Option<Workers>>,
     pub(super) report: RecoveryReport,
+    /// Of a reader beside a writer. Locked before all locks of the core.
+    pub(super) follower: Option<Mutex<Follower>>,
 }
 
 impl Handle {

@@ -31,6 +31,7 @@ use self::handle::Handle;
 use self::transaction::transact;
 use self::write::{WriteMode, freeze_active, persist, wait_for_room, write};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::options::KeyspaceOptions;
 use crate::types::{Durability, KeyspaceRef, SeqNo, WriteBatch, owned};
@@ -355,7 +356,13 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        care::checkpoint(self.core(), &core::absolute(dir)?)
+        let dir = core::absolute(dir)?;
+        // The moment of a reader must not move meanwhile.
+        let follower = self.default.handle().follower.as_ref().map(lock);
+        match follower {
+            Some(_still) => care::checkpoint_moment(self.core(), &dir),
+            None => care::checkpoint(self.core(), &dir),
+        }
     }
 
     /// Compacts all entries of all keyspaces that were written before the call, like [`Keyspace::compact_range`] of all keys.
@@ -419,6 +426,24 @@ impl Db {
     /// The report on what the open replayed, dropped and set aside.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.default.handle().report
+    }
+
+    /// Moves a [reader](Builder::reader) on to the present moment, for all of its handles: reads that begin after this returns see all writes that were
+    /// acknowledged before the call. Returns the sequence number of the last write that they see. Snapshots and iterators stay at their moment. Other
+    /// handles always show the present moment, so for them this does nothing.
+    ///
+    /// Takes time in proportion to the bytes that were written since the last refresh, plus the listing of the directory; after a flush or a compaction
+    /// also in proportion to the manifest and the number of tables.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`] if the writer has replaced the logs again and again while they were read; [`Error::Full`] if the logs need more memory than
+    /// `replay_memory_bytes`; [`Error::Io`]; [`Error::Corruption`]; [`Error::Closed`]. After an error the moment is the same as before.
+    pub fn refresh(&self) -> Result<SeqNo> {
+        self.core().check_open()?;
+        if let Some(follower) = &self.default.handle().follower {
+            lock(follower).refresh(self.core())?;
+        }
+        Ok(self.core().visible())
     }
 
     /// The number of writers that are waiting for the write lock.

@@ -21,6 +21,7 @@ mod builder;
 mod compaction_stats;
 mod current;
 mod edit;
+mod follow;
 mod frame;
 mod keyspaces;
 mod load;
@@ -42,6 +43,7 @@ use crate::fs::{self, File, FileSystem};
 
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use current::load as load_current;
+pub(crate) use follow::ManifestTail;
 pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{Loaded, load, load_number};
@@ -151,6 +153,11 @@ impl Manifest {
         let path = dir.join(manifest_name(number));
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
         Ok(Manifest { failed: true, ..Manifest::of(fs, dir, numbers, file, (number, state)) })
+    }
+
+    /// For a read-only database: the state that another process has written, to manifest `number`.
+    pub(crate) fn show(&mut self, number: u64, state: ManifestState) {
+        (self.number, self.state) = (number, state);
     }
 
     fn of(

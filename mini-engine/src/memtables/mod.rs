@@ -237,8 +237,22 @@ impl LoggedMemtable {
     }
 
     #[inline]
-    fn has_expiring(&self) -> bool {
+    pub(crate) fn has_expiring(&self) -> bool {
         self.has_expiring.load(Ordering::Relaxed)
+    }
+
+    /// Adds the operations of a logged batch; the first one gets sequence number `first`. Either all are added, or none. Only one thread may call this
+    /// at a time; readers see the operations when `first` and the following numbers are visible.
+    pub(crate) fn add(&self, batch: &[BatchOp<'_>], first: SeqNo) -> Result<(), InsertError> {
+        let expiring: Vec<Option<&[u8]>> = batch.iter().map(|operation| operation.expiring()).collect();
+        let ops: Vec<Op<'_>> =
+            batch.iter().zip(&expiring).map(|(&added, stored)| op(added, stored.as_slice())).collect();
+        self.table.reserve(&ops)?.apply(first);
+        if expiring.iter().any(Option::is_some) {
+            self.note_expiring();
+        }
+        self.add_ranges(batch.iter().zip(first..).filter_map(|(&operation, seqno)| range_tombstone(operation, seqno)));
+        Ok(())
     }
 
     /// The present range tombstones, in a few sets.

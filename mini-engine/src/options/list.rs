@@ -76,8 +76,8 @@ macro_rules! with_options {
                 /// Whether the database is opened read-only. Then the open writes nothing, creates nothing and starts no thread, so it works on a
                 /// file system that is read-only or full. The writes in the logs are replayed into memory ([`Options::replay_memory_bytes`]). A torn
                 /// tail is reported and left in place; with [`RecoveryMode::Quarantine`] no file is renamed. Several read-only opens may exist at
-                /// once, but not together with a writer: [`Error::Locked`](crate::Error::Locked). Writes return
-                /// [`Error::ReadOnly`](crate::Error::ReadOnly). Default false.
+                /// once, but not together with a writer: [`Error::Locked`](crate::Error::Locked); see [`Builder::reader`](crate::Builder::reader).
+                /// Writes return [`Error::ReadOnly`](crate::Error::ReadOnly). Default false.
                 ///
                 /// If a directory has no `LOCK` file, such as a copy that was never opened, it is read without a lock: a writer could open it
                 /// meanwhile.
@@ -133,6 +133,42 @@ macro_rules! define_setters {
                     self
                 }
             )*
+
+            /// Opens the database as a reader, beside a process that writes to it or may begin to. Any number of processes may read.
+            ///
+            /// A reader shows one moment: all writes that were acknowledged before the open, buffered ones too, and each batch as a whole.
+            /// [`Db::refresh`](crate::Db::refresh) moves it on. Snapshots and iterators stay at their moment. Writes return
+            /// [`Error::ReadOnly`](crate::Error::ReadOnly), and [`Db::checkpoint`](crate::Db::checkpoint) copies the moment.
+            ///
+            /// A reader takes no lock and changes no file, so neither side waits for the other or can do it harm, whenever one of them is killed.
+            /// It works on a read-only mount of a directory to which another machine's processes do not write: writer and readers must share the
+            /// memory in which the system keeps files, which network file systems do not. The writes that are only in logs are kept in memory
+            /// ([`Options::replay_memory_bytes`]). All tables of the moment stay open, so the process needs a file handle for each
+            /// (`RLIMIT_NOFILE`); their space is freed when the reader has moved on or has ended. Available on Unix.
+            ///
+            /// In rare cases a reader shows a write for which the writer then gets an error: one that fails because the disk is full. After a
+            /// failed sync it shows what the writer shows.
+            ///
+            /// ```
+            /// # fn main() -> mini_engine::Result<()> {
+            /// # let dir = tempfile::tempdir().unwrap();
+            /// use mini_engine::Db;
+            ///
+            /// let writer = Db::open(dir.path())?;
+            /// writer.insert("tea", "3.20")?;
+            /// let reader = Db::builder(dir.path()).reader().open()?; // usually in another process
+            /// assert_eq!(reader.get("tea")?.as_deref(), Some(&b"3.20"[..]));
+            /// writer.insert("tea", "3.50")?;
+            /// assert_eq!(reader.get("tea")?.as_deref(), Some(&b"3.20"[..]));
+            /// reader.refresh()?;
+            /// assert_eq!(reader.get("tea")?.as_deref(), Some(&b"3.50"[..]));
+            /// # Ok(())
+            /// # }
+            /// ```
+            pub fn reader(mut self) -> Self {
+                self.options_mut().follows = true;
+                self
+            }
 
             /// The compression of data blocks, the same on every level. See [`Options::compression_per_level`].
             pub fn compression(self, compression: Compression) -> Self {

@@ -41,6 +41,8 @@ macro_rules! define_options {
             $(pub(crate) $optional: Option<$type_of_optional>,)*
             /// The compression of each level; the last one applies to all deeper levels too. Not empty after validation.
             pub(crate) compression: Vec<Compression>,
+            /// Whether the database is read while another process may write to it.
+            pub(crate) follows: bool,
         }
 
         impl Default for Options {
@@ -49,6 +51,7 @@ macro_rules! define_options {
                     $($name: $default,)*
                     $($optional: None,)*
                     compression: vec![Compression::None, Compression::None, Compression::Lz4],
+                    follows: false,
                 }
             }
         }

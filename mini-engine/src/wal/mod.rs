@@ -6,6 +6,7 @@
 //! distinguishes a torn tail, which was never synced, from damage. The file of an obsolete log can be reused for a later log ([`Segment::retire`],
 //! [`Writer::create_on`], `recycle.rs`). `format.rs` and `docs/src/formats.md` describe the layout.
 
+mod follow;
 mod format;
 mod group_commit;
 mod payload;
@@ -18,6 +19,7 @@ mod walk;
 mod window;
 mod writer;
 
+pub(crate) use follow::LogTail;
 pub(crate) use format::{Position, file_name, parse_file_name};
 
 pub(crate) use payload::{Payload, compress};

@@ -13,14 +13,16 @@
 //! Checksums are seeded with the log's number and its salt, so no frame can be recognised without the salt in the header. The header's checksum can
 //! correct one damaged byte: there is exactly one change of one byte after which it matches.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::format::{ALIGN, FIRST_FRAME, FRAME_HEADER_LEN, FrameHeader, HEADER_LEN, Identity, Position, SegmentHeader};
 use super::window::Window;
 use crate::codec;
 use crate::error::{Error, Result};
-use crate::fs::{FileSystem, ZEROS};
+use crate::fs::{File, FileSystem, ZEROS};
 use crate::types::{BatchOp, BatchOps, SeqNo};
 
 const PAGE: u64 = 4096;
@@ -66,6 +68,12 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// The frame at `offset` with this header and the batch `payload`.
+    pub(super) fn new(offset: u64, header: &FrameHeader, payload: &'a [u8]) -> Self {
+        let FrameHeader { first_seqno, count, is_compressed, synced, .. } = *header;
+        Frame { offset, len: header.frame_len(), first_seqno, count, payload, is_compressed, synced }
+    }
+
     /// The operations with their sequence numbers, up to the first one that does not decode.
     pub(crate) fn readable_ops(&self) -> impl Iterator<Item = (BatchOp<'a>, SeqNo)> + use<'a> {
         let seqnos = (self.first_seqno..).take(self.count as usize);
@@ -195,6 +203,12 @@ impl<'a> LogReader<'a> {
         Ok(Self { path, zeros_from: window.len, window })
     }
 
+    /// Reads `file`, of which only a short part may be needed.
+    pub(super) fn of_part(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
+        let window = Window::growing(file, path)?;
+        Ok(Self { path, zeros_from: window.len, window })
+    }
+
     /// Reads the log's header; `None` if it was never completed, which is possible only if there is no frame.
     pub(super) fn read_header(&mut self, number: u64) -> Result<Option<SegmentHeader>> {
         let len = self.window.len;
@@ -238,17 +252,9 @@ impl<'a> LogReader<'a> {
         while let Some((offset, header)) = self.next_frame(segment.log, next)? {
             next = offset + header.frame_len();
             walked.synced = walked.synced.max(Some(header.synced));
-            // The window contains the whole frame.
-            let frame = self.window.get(offset, next.saturating_sub(offset) as usize)?;
-            let payload = frame.get(FRAME_HEADER_LEN..).and_then(|rest| rest.get(..header.payload_len as usize));
-            if header.is_compressed && !codec::HAS_ZSTD {
-                let file = self.path.to_owned();
-                return Err(Error::Unsupported { file, what: codec::ZSTD, found: 1, supported: 0 });
-            }
-            let batch = match header.batch(payload.unwrap_or_default()) {
+            let batch = match self.batch(offset, &header)? {
                 Ok(batch) => batch,
-                Err(what) => {
-                    let error = Error::corruption(self.path, offset, what);
+                Err(error) => {
                     if visit(Part::Undecodable(offset..next, error))?.is_break() {
                         return Ok(());
                     }
@@ -263,10 +269,7 @@ impl<'a> LogReader<'a> {
                 }
             }
             (walked.end, walked.tail_end) = (next, next);
-            let FrameHeader { first_seqno, count, is_compressed, synced, .. } = header;
-            let (len, payload) = (header.frame_len(), &*batch);
-            if visit(Part::Frame(Frame { offset, len, first_seqno, count, payload, is_compressed, synced }))?.is_break()
-            {
+            if visit(Part::Frame(Frame::new(offset, &header, &batch)))?.is_break() {
                 return Ok(());
             }
         }
@@ -326,8 +329,19 @@ impl<'a> LogReader<'a> {
         Ok(first)
     }
 
+    /// The batch of the frame at `offset`, which is whole: so the window contains it. The inner error is that of a batch that does not decompress.
+    pub(super) fn batch(&mut self, offset: u64, header: &FrameHeader) -> Result<Result<Cow<'_, [u8]>>> {
+        if header.is_compressed && !codec::HAS_ZSTD {
+            let file = self.path.to_owned();
+            return Err(Error::Unsupported { file, what: codec::ZSTD, found: 1, supported: 0 });
+        }
+        let frame = self.window.get(offset, header.frame_len() as usize)?;
+        let payload = frame.get(FRAME_HEADER_LEN..).and_then(|rest| rest.get(..header.payload_len as usize));
+        Ok(header.batch(payload.unwrap_or_default()).map_err(|what| Error::corruption(self.path, offset, what)))
+    }
+
     /// The header of the valid frame at `offset`, if there is one.
-    fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<FrameHeader>> {
+    pub(super) fn frame_at(&mut self, log: Identity, offset: u64) -> Result<Option<FrameHeader>> {
         let room = self.window.len.saturating_sub(offset).saturating_sub(FRAME_HEADER_LEN as u64);
         let bytes = self.window.get(offset, FRAME_HEADER_LEN)?;
         let Some(header) = FrameHeader::decode(bytes, log, offset, room) else { return Ok(None) };

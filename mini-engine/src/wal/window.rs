@@ -8,6 +8,8 @@ use crate::fs::File;
 
 /// The number of bytes that are read at once.
 const CHUNK: usize = 1 << 20;
+/// The number of bytes that the first read of a growing window reads.
+const SMALL_CHUNK: usize = 4 << 10;
 
 /// A sliding view of a file whose length was read once.
 pub(super) struct Window<'a> {
@@ -27,6 +29,11 @@ impl<'a> Window<'a> {
     pub(super) fn new(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
         let len = file.len().map_err(Error::io("read the length of", path))?;
         Ok(Self { file, path, len, buffer: Vec::new(), start: 0, chunk: CHUNK, spares_ahead: false })
+    }
+
+    /// A window whose reads begin small and grow: for a part of a file that may be short.
+    pub(super) fn growing(file: Arc<dyn File>, path: &'a Path) -> Result<Self> {
+        Ok(Self { chunk: SMALL_CHUNK, ..Self::new(file, path)? })
     }
 
     /// Returns `want` bytes from `offset` on, or fewer if the file ends before.
@@ -51,6 +58,9 @@ impl<'a> Window<'a> {
         self.buffer.resize(len, 0);
         // If the read fails, nothing is buffered.
         self.start = offset;
+        if self.chunk > 0 {
+            self.chunk = CHUNK.min(2 * self.chunk);
+        }
         let read = self.file.read_exact_at(&mut self.buffer, offset);
         if read.is_err() {
             self.buffer.clear();

@@ -15,6 +15,7 @@ mod killed;
 mod lie;
 mod oracle;
 mod points;
+mod readers;
 mod run;
 mod script;
 

@@ -26,6 +26,11 @@ impl Note {
         kind << 32 | n as u64
     }
 
+    /// Whether `word` encodes that an event was begun.
+    pub(crate) fn is_begun(word: u64) -> bool {
+        word >> 32 == 0
+    }
+
     /// Updates `progress` by the note that `word` encodes.
     pub(crate) fn read(word: u64, progress: &mut Progress) {
         let n = word as u32 as usize;

@@ -163,7 +163,7 @@ fn of_transaction(batch: &Batch) -> Batch {
 }
 
 /// Batch `number` as a bulk load of some of the keys into tables of their own.
-fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
+pub(crate) fn load(number: u64, origin: u64, random: &mut Random) -> Batch {
     let value = |n: u64| format!("load {number} of {origin:x}: {}", ".".repeat(40 * n as usize)).into_bytes();
     let keys = (0..KEYS).filter(|_| random.one_in(2)).map(|n| (key(n), value(n)));
     let load = keys.chain([(COUNT.to_vec(), number.to_le_bytes().to_vec())]).collect();

@@ -154,6 +154,7 @@ enum Mappings {
 
 struct State {
     hook: Arc<Hook>,
+    read_hook: Option<Arc<dyn Fn() + Send + Sync>>,
     events: Vec<Event>,
     failures: Vec<Failure>,
     mutations: Class,
@@ -189,6 +190,7 @@ impl FaultFs {
     pub fn new(inner: Arc<dyn FileSystem>) -> Self {
         let state = State {
             hook: Arc::new(|_| Answer::Go),
+            read_hook: None,
             events: Vec::new(),
             failures: Vec::new(),
             mutations: Class::default(),
@@ -275,6 +277,11 @@ impl FaultFs {
     pub fn fail(&self, op: Op, part: &str, kind: ErrorKind) {
         let part = part.to_owned();
         self.answer_where(Answer::Fail(kind), move |event| event.is(op, &part));
+    }
+
+    /// Calls `hook` before each read from now on.
+    pub fn before_reads(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.state().read_hook = Some(Arc::new(hook));
     }
 
     /// Removes the hook.
@@ -369,6 +376,11 @@ impl FaultFs {
 
     /// Counts a read, and fails it if a fault is armed for it.
     fn read(&self) -> Result<()> {
+        let hook = self.state().read_hook.clone();
+        // Called without the lock: the hook may change the wrapped file system.
+        if let Some(hook) = hook {
+            hook();
+        }
         self.state().reads.check()
     }
 

@@ -121,6 +121,11 @@ impl MemFs {
         self.shared().disk.clone()
     }
 
+    /// Repeats a recorded operation: see [`Disk::apply`].
+    pub fn apply(&self, operation: &Operation) -> Result<()> {
+        self.shared().disk.apply(operation)
+    }
+
     /// Starts to record changes.
     pub fn record(&self) {
         self.shared().record.get_or_insert_default();

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::new_directory::{check_free, make_database};
+use crate::compaction::{Inputs, OutputSpec, Retention, TableStore};
 use crate::db::background::flush_all;
 use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, link_or_copy};
 use crate::lock::lock;
-use crate::manifest::FileNumbers;
+use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId};
 use crate::table::{self, RunTable, Table};
 
 /// Makes `dir` a copy of the database in its present state.
@@ -37,6 +38,29 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
         // Numbers above those of all tables, so that no later file of the copy gets the name of a table.
         let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));
         Ok((state, numbers))
+    })
+}
+
+/// Makes `dir` a copy of the database at the moment of a reader, which must not move meanwhile. The writes that the reader has in memory become tables
+/// of the copy.
+pub(crate) fn checkpoint_moment(core: &Core, dir: &Path) -> Result<()> {
+    core.check_open()?;
+    let (state, view) = (lock(&core.manifest).state().clone(), core.view.get());
+    let tables: Vec<_> = view.tables().map(RunTable::table).cloned().collect();
+    make_database(&core.store.fs, dir, |fs, dir| {
+        link_tables(&**fs, core.dir(), dir, &tables)?;
+        let numbers = Arc::new(FileNumbers::starting_at(state.next_file_number));
+        let store = TableStore::new(fs.clone(), dir, core.store.options.clone(), numbers.clone());
+        store.set_keyspaces(state.keyspaces.clone());
+        let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
+        let mut version = state.version.clone();
+        for memtable in view.frozen.iter().rev().map(|frozen| &frozen.memtable).chain([&view.active]) {
+            let inputs = Inputs::of_memtable(memtable, Retention::NEWEST, &version.last_key())?;
+            let added = version.apply(&store.write_all(inputs, spec)?.as_edit(RunId::LEVEL_0));
+            version = Arc::new(added.map_err(|what| Error::corruption(&dir.join(CURRENT), 0, what))?);
+        }
+        let clock = core.clock.latest();
+        Ok((ManifestState { version, last_seqno: core.visible(), clock, ..state }, numbers))
     })
 }
 

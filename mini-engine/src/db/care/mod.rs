@@ -10,7 +10,7 @@ mod quarantine;
 mod salvage;
 mod verify;
 
-pub(crate) use self::checkpoint::checkpoint;
+pub(crate) use self::checkpoint::{checkpoint, checkpoint_moment};
 pub use self::new_directory::incomplete_directory;
 pub use self::quarantine::AsideFile;
 pub(crate) use self::quarantine::{drop_quarantined, quarantined, set_aside};

@@ -48,6 +48,11 @@ impl Clock {
         self.raise(millis(self.source.now()).max(1))
     }
 
+    /// Shows no instant before `recorded`, which another process has recorded.
+    pub(crate) fn follow(&self, recorded: Millis) {
+        self.raise(recorded);
+    }
+
     fn raise(&self, now: Millis) -> Millis {
         let latest = self.latest();
         // Usually another reader has already stored this millisecond, and nothing is written.

@@ -28,7 +28,7 @@ const OPEN_HERE: &str = "this process has the database open: a handle, a snapsho
 
 /// The lock on a database's directory, held until dropped.
 pub(crate) struct DirectoryLock {
-    /// `None` for a reader in a directory without a lock file, where there was never a writer.
+    /// `None` for a reader that follows a writer, and for one in a directory without a lock file, where there was never a writer.
     _held: Option<Box<dyn Send + Sync>>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
 /// A directory's lock, and the file system in which the directory is open.
 pub(crate) type Locked = (DirectoryLock, Arc<dyn FileSystem>);
 
-/// Takes the directory's lock; a reader shares it with others. A directory that is not a database is left unchanged: no lock file is created in it.
+/// Takes the directory's lock; a reader shares it with others, and takes none if it follows a writer. A directory that is not a database is left unchanged: no lock file is created in it.
 pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Locked> {
     let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {
@@ -81,7 +81,8 @@ pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Opt
         }
         sync_name(fs, dir)?;
     }
-    Ok((lock(fs, dir, options.read_only)?, opened))
+    let lock = if options.follows { DirectoryLock { _held: None } } else { lock(fs, dir, options.read_only)? };
+    Ok((lock, opened))
 }
 
 /// Creates the directory, unless it exists, and takes its lock, whatever it contains. Its name is not durable on return.

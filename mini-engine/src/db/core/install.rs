@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::scan_count::ScanCount;
-use super::state::Core;
+use super::state::{Core, State};
 use super::view::View;
 use crate::error::Result;
 use crate::lock::lock;
-use crate::manifest::{KeyspaceEdit, KeyspaceMeta, Manifest, Version, VersionEdit};
+use crate::manifest::{KeyspaceEdit, KeyspaceMeta, Manifest, ManifestState, Version, VersionEdit};
 use crate::metrics::Counters;
 use crate::table::Table;
-use crate::types::{Millis, OpenKeyspace};
+use crate::types::{Millis, OpenKeyspace, SeqNo};
 
 impl Core {
     /// Records an edit, publishes the view that results from it, and wakes all threads that wait for it. `count` is called after readers can see the
@@ -86,10 +86,7 @@ impl Core {
         self.publish_view(&mut state, next);
         self.note_edit(&mut state, &version, manifest.bytes());
         if let Some(last) = loaded {
-            state.last_seqno = last;
-            self.dead.clear();
-            state.recent.iter_mut().for_each(|recent| recent.restart(last));
-            self.publication.raise(last);
+            self.show_unwritten(&mut state, last);
         }
         count(&self.store.counters);
         drop(state);
@@ -97,6 +94,34 @@ impl Core {
         drop(flushed);
         self.wake_all();
         Ok(())
+    }
+
+    /// Makes numbers up to `last` visible that no writer of this process had.
+    fn show_unwritten(&self, state: &mut State, last: SeqNo) {
+        state.last_seqno = last;
+        self.dead.clear();
+        state.recent.iter_mut().for_each(|recent| recent.restart(last));
+        self.publication.raise(last);
+    }
+
+    /// Shows the state in which another process has left the files (`recovery/follow.rs`): its manifest `number` has the contents `written`, and `view`
+    /// has all writes up to `last`. Keyspaces are marked as dropped before a view without their entries is published, the clock is raised before the
+    /// view, and the view is published before its numbers (rule 16, K3 of the clock).
+    pub(crate) fn show(&self, number: u64, written: &ManifestState, view: View, last: SeqNo) {
+        let mut manifest = lock(&self.manifest);
+        let mut state = self.lock();
+        if !Arc::ptr_eq(&manifest.state().keyspaces, &written.keyspaces) {
+            self.keyspaces.follow(&written.keyspaces);
+        }
+        manifest.show(number, written.clone());
+        self.publish_keyspaces(&manifest);
+        self.clock.follow(written.clock);
+        if view.memtables_with_expiring() {
+            self.clock.begin();
+        }
+        state.level_0_tables = view.version.runs(0).len();
+        self.publish_view(&mut state, view);
+        self.show_unwritten(&mut state, last);
     }
 
     /// Records a keyspace that is new or has new options.

@@ -42,6 +42,18 @@ impl Keyspaces {
         open.clone()
     }
 
+    /// Makes the keyspaces those of `set`, which another process has recorded.
+    pub(super) fn follow(&self, set: &KeyspaceSet) {
+        lock(&self.by_name).retain(|name, open| {
+            let is_live = set.named(name).is_some_and(|meta| meta.id == open.prefix.id());
+            if !is_live {
+                open.set_dropped();
+            }
+            is_live
+        });
+        set.iter().for_each(|meta| drop(self.set(meta)));
+    }
+
     pub(super) fn remove(&self, name: &str) {
         lock(&self.by_name).remove(name);
     }

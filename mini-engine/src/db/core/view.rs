@@ -126,6 +126,11 @@ impl View {
         self.active.is(&other.active) && self.before_active == other.before_active
     }
 
+    /// Whether some entry of a memtable expires.
+    pub(crate) fn memtables_with_expiring(&self) -> bool {
+        self.memtables().any(LoggedMemtable::has_expiring)
+    }
+
     /// The memtables with entries, newest first.
     fn memtables(&self) -> impl Iterator<Item = &LoggedMemtable> {
         let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);

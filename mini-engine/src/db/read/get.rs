@@ -56,6 +56,9 @@ fn newest<T>(
     copy: impl Fn(&[u8], Option<Millis>) -> T,
     share: impl Fn(Slice, Option<Millis>) -> T,
 ) -> Result<Option<T>> {
+    if let Some(view) = read.snapshot.and_then(|snapshot| snapshot.view) {
+        return newest_held(read.of(view)?, key, copy, share);
+    }
     let pin = pin();
     let view = read.core.view.load(&pin);
     let of_view = read.of(view.get())?;
@@ -130,12 +133,22 @@ fn newest_in_runs<T>(
 
 /// The newest value of `key`, for a reader that is not pinned.
 pub(super) fn get_held(read: ViewRead<'_>, key: &[u8]) -> Result<Option<Slice>> {
+    newest_held(read, key, |value, _| Slice::copy_of(value), |value, _| value)
+}
+
+/// Like [`newest`], in a view that the reader holds.
+#[cold]
+fn newest_held<T>(
+    read: ViewRead<'_>,
+    key: &[u8],
+    copy: impl Fn(&[u8], Option<Millis>) -> T,
+    share: impl Fn(Slice, Option<Millis>) -> T,
+) -> Result<Option<T>> {
     read.core.store.counters.gets.add(1);
     let frozen = read.view.frozen.iter().map(|frozen| &frozen.memtable);
     let mut memtables = std::iter::once(&read.view.active).chain(frozen);
-    let in_memory =
-        memtables.find_map(|memtable| memtable.get(key, read.seqno, || read.now(), |value, _| Slice::copy_of(value)));
-    in_memory.map_or_else(|| newest_in_runs(read, 0, key, |value, _| value), Ok)
+    let in_memory = memtables.find_map(|memtable| memtable.get(key, read.seqno, || read.now(), &copy));
+    in_memory.map_or_else(|| newest_in_runs(read, 0, key, share), Ok)
 }
 
 /// The value of an entry of a table, if it has one at the instant of the read.

@@ -29,7 +29,7 @@ impl PointRead<'_> {
         let mut values = Values { lookups: vec![None; keys.len()], bytes: 0, soft_limit, is_full: false };
         // A read of many keys may need files, so it counts its view.
         let (view, seqno) = match self.snapshot {
-            Some(snapshot) => (self.core.view.get(), snapshot.seqno),
+            Some(snapshot) => (snapshot.view.cloned().unwrap_or_else(|| self.core.view.get()), snapshot.seqno),
             None => view_with_all_writes(self.core),
         };
         self.keyspace.map_or(Ok(()), KeyspaceRef::check)?;

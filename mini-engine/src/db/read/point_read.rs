@@ -23,6 +23,8 @@ pub(super) struct PointOfSnapshot<'a> {
     pub(super) seqno: SeqNo,
     pub(super) instant: Millis,
     pub(super) quarantined: &'a [TableMeta],
+    /// The view of a snapshot whose versions nobody keeps in later views.
+    pub(super) view: Option<&'a Arc<View>>,
 }
 
 /// A point read of one view.

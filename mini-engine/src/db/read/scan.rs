@@ -16,6 +16,9 @@
 //! P6 A number is registered together with an instant, and a scan has its own instant: this decides which entries have expired for the reader,
 //! however long it lives. A compaction treats an entry as expired only if it has expired for every reader that sees it (K3 of `core/clock.rs`).
 //!
+//! P8 In a reader of another process's database, no later view keeps the versions of its snapshots: the writer does not know them. So a snapshot pins
+//! its view there, with all writes up to its number, and all of its reads use this view.
+//!
 //! P7 The core's dead ranges are for readers whose views have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if
 //! its active memtable was still active after the number was loaded, and no ingest came in between (P5); a snapshot's always has them. A snapshot
 //! whose number is too old for these keeps its own ranges, which no insertion changes. If there are quarantined tables, reads skip nothing.
@@ -50,13 +53,15 @@ pub(crate) struct Scan {
 pub(super) struct SharedReads {
     /// The tables whose keys cannot be read (P4).
     pub(super) quarantined: Vec<TableMeta>,
+    /// The only view with the snapshot's versions, in a reader of another process's database (P8).
+    pub(super) view: Option<Arc<View>>,
     /// See P7.
     dead: Mutex<DeadRanges>,
 }
 
 impl SharedReads {
-    pub(super) fn new(quarantined: Vec<TableMeta>) -> Arc<SharedReads> {
-        Arc::new(SharedReads { quarantined, dead: Mutex::default() })
+    pub(super) fn new(quarantined: Vec<TableMeta>, view: Option<Arc<View>>) -> Arc<SharedReads> {
+        Arc::new(SharedReads { quarantined, view, dead: Mutex::default() })
     }
 }
 
@@ -71,14 +76,14 @@ impl Scan {
         Ok(Scan::new(core, view, (seqno, instant), None))
     }
 
-    /// Pins the current view, to scan a keyspace at a registered number (P2).
+    /// Pins the snapshot's view or the current one, to scan a keyspace at a registered number (P2).
     pub(super) fn at(
         core: &Arc<Core>,
         keyspace: &KeyspaceRef,
         snapshot: &SnapshotId,
         shared: &Arc<SharedReads>,
     ) -> Result<Arc<Scan>> {
-        let view = core.view.get();
+        let view = shared.view.clone().unwrap_or_else(|| core.view.get());
         keyspace.check()?;
         Ok(Scan::new(core, view, (snapshot.seqno, snapshot.instant), Some(shared.clone())))
     }

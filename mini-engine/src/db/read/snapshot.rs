@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
-use super::point_read::{PointOfSnapshot, PointRead};
+use super::point_read::{PointOfSnapshot, PointRead, view_with_all_writes};
 use super::scan::{Scan, SharedReads};
 use crate::db::core::{Core, SnapshotId};
 use crate::error::{Error, Result};
@@ -51,9 +51,14 @@ impl Snapshot {
         let registered = core.check_open().map(|()| {
             // The quarantined tables are read before the number is registered. Otherwise a table could be dropped in between, although reads at the
             // number must not ignore it.
-            let shared = SharedReads::new(core.view.get().version.quarantined().to_vec());
-            let id = core.snapshots.register(|| core.visible(), || core.clock.now());
-            Arc::new(Registered { id, shared, core: core.clone() })
+            let (pinned, shown) = match core.store.options.follows {
+                // The process that writes does not know this snapshot.
+                true => Some(view_with_all_writes(core)).unzip(),
+                false => (None, None),
+            };
+            let quarantined = pinned.as_ref().unwrap_or(&core.view.get()).version.quarantined().to_vec();
+            let id = core.snapshots.register(|| shown.unwrap_or_else(|| core.visible()), || core.clock.now());
+            Arc::new(Registered { id, shared: SharedReads::new(quarantined, pinned), core: core.clone() })
         });
         let seqno = registered.as_ref().map_or_else(|_| core.visible(), |registered| registered.id.seqno);
         Snapshot { registered, seqno, keyspace }
@@ -86,11 +91,12 @@ impl Snapshot {
     ) -> Result<T> {
         let Registered { id, shared, core } = &**self.registered()?;
         let (seqno, instant) = (id.seqno, id.instant);
-        let snapshot = Some(PointOfSnapshot { seqno, instant, quarantined: &shared.quarantined });
+        let (quarantined, view) = (&*shared.quarantined, shared.view.as_ref());
+        let snapshot = Some(PointOfSnapshot { seqno, instant, quarantined, view });
         read(PointRead { core, keyspace: Some(keyspace), snapshot })
     }
 
-    /// Pins the current view, for a scan at the snapshot's number, in `keyspace` instead of its own.
+    /// Pins the view of the snapshot, or the current one, for a scan at the snapshot's number, in `keyspace` instead of its own.
     pub(crate) fn scan_in(&self, keyspace: &KeyspaceRef) -> Result<Arc<Scan>> {
         let Registered { id, shared, core } = &**self.registered()?;
         Scan::at(core, keyspace, id, shared)

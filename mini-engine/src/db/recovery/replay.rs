@@ -18,7 +18,7 @@
 
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -270,7 +270,7 @@ impl<'env> Replay<'_, '_, 'env> {
             let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
             return Err(Error::corruption(&self.log, frame.offset, what));
         }
-        let ranges = self.check_batch(&frame)?;
+        let ranges = check_batch(&self.log, &frame)?;
         self.make_room(memory_for(frame.count as usize, ranges, frame.payload.len()))?;
         for (op, seqno) in BatchOps::new(frame.payload).flatten().zip(expected..) {
             self.unflushed.push(op, seqno);
@@ -281,25 +281,6 @@ impl<'env> Replay<'_, '_, 'env> {
         self.report.batches_replayed += 1;
         self.report.operations_replayed += u64::from(frame.count);
         Ok(())
-    }
-
-    /// Fails unless the batch of `frame` agrees with its header; otherwise no part of it may be used. Returns the number of its range removals.
-    fn check_batch(&self, frame: &Frame<'_>) -> Result<u32> {
-        let (mut found, mut ranges) = (0u64, 0);
-        for decoded in BatchOps::new(frame.payload) {
-            let op = decoded.map_err(|bad| bad.in_file(&self.log, frame.offset))?;
-            found += 1;
-            ranges += u32::from(matches!(op, BatchOp::RemoveRange { .. }));
-        }
-        if ranges > MAX_BATCH_RANGES {
-            let what = format!("frame: expected at most {MAX_BATCH_RANGES} ranges to remove, found {ranges}");
-            return Err(Error::corruption(&self.log, frame.offset, what));
-        }
-        if found == u64::from(frame.count) {
-            return Ok(ranges);
-        }
-        let what = format!("frame: expected {} operations, found {found}", frame.count);
-        Err(Error::corruption(&self.log, frame.offset, what))
     }
 
     /// Makes room for `memory` more bytes: if the replayed writes take enough memory, they are written to a table.
@@ -400,6 +381,26 @@ impl<'env> Replay<'_, '_, 'env> {
     fn path(&self, log: u64) -> PathBuf {
         self.store.dir.join(wal::file_name(log))
     }
+}
+
+/// Fails unless the batch of `frame`, in the file `log`, agrees with its header; otherwise no part of it may be used. Returns the number of its range
+/// removals.
+pub(super) fn check_batch(log: &Path, frame: &Frame<'_>) -> Result<u32> {
+    let (mut found, mut ranges) = (0u64, 0);
+    for decoded in BatchOps::new(frame.payload) {
+        let op = decoded.map_err(|bad| bad.in_file(log, frame.offset))?;
+        found += 1;
+        ranges += u32::from(matches!(op, BatchOp::RemoveRange { .. }));
+    }
+    if ranges > MAX_BATCH_RANGES {
+        let what = format!("frame: expected at most {MAX_BATCH_RANGES} ranges to remove, found {ranges}");
+        return Err(Error::corruption(log, frame.offset, what));
+    }
+    if found == u64::from(frame.count) {
+        return Ok(ranges);
+    }
+    let what = format!("frame: expected {} operations, found {found}", frame.count);
+    Err(Error::corruption(log, frame.offset, what))
 }
 
 /// The writes for one table.

@@ -67,6 +67,9 @@ struct Obsolete {
 }
 
 impl TableCache {
+    /// The limit with which no file is closed as long as its table exists: another process may have unlinked it.
+    pub(crate) const ALL: usize = u32::MAX as usize;
+
     /// Keeps up to `limit` files of tables in `dir` open, and reads them as `reads` selects.
     pub(crate) fn new(
         fs: Arc<dyn FileSystem>,
@@ -122,6 +125,9 @@ impl TableCache {
         // Files are closed after the lock is released, as everywhere in this file.
         let mut closed = Vec::new();
         let mut open = lock(&self.open);
+        if open.capacity() == Self::ALL as u64 {
+            return;
+        }
         let left = left(open.bytes());
         open.shrink_to(left, &mut closed);
     }

@@ -15,4 +15,5 @@ mod options;
 mod queues;
 mod ranges;
 mod read_only;
+mod readers;
 mod reads;

@@ -1,0 +1,186 @@
+//! Readers beside a writer: what they show, what they cost, and that neither side disturbs the other. `tests/crash/readers.rs` has the states between
+//! two operations of the writer.
+
+use crate::support::*;
+
+fn reader(dir: &Path) -> Db {
+    Db::builder(dir).reader().open().unwrap()
+}
+
+#[test]
+fn a_hundred_readers_beside_a_busy_writer_see_every_acknowledged_write_and_no_part_of_a_batch() {
+    // Catches a reader that takes the end of a log that is being flushed or recycled for the end of the writes, and one that never catches up.
+    const BATCHES: u64 = 4000;
+    const THREADS: usize = 4;
+    let (dir, db) = opened(|b| b.memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512).table_file_bytes(16 << 10));
+    let (acknowledged, begun) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=BATCHES {
+                begun.store(n, Ordering::SeqCst);
+                db.write(
+                    batch([(key(n), n), (key(0), n)].map(|(key, n)| (key, n.to_le_bytes()))),
+                    Durability::Buffered,
+                )
+                .unwrap();
+                acknowledged.store(n, Ordering::SeqCst);
+            }
+        });
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let readers: Vec<Db> = (0..100 / THREADS).map(|_| reader(dir.path())).collect();
+                let mut last = 0;
+                while last < BATCHES {
+                    for reader in &readers {
+                        let least = acknowledged.load(Ordering::SeqCst);
+                        let seqno = reader.refresh().unwrap();
+                        let seen =
+                            reader.get(key(0)).unwrap().map_or(0, |n| u64::from_le_bytes(n[..].try_into().unwrap()));
+                        assert!(
+                            (least..=begun.load(Ordering::SeqCst)).contains(&seen),
+                            "{seen}, {least} were acknowledged"
+                        );
+                        assert_eq!(seqno, 2 * seen);
+                        last = least;
+                    }
+                    let snapshot = readers[0].snapshot();
+                    let keys = snapshot.iter().map(Result::unwrap).count() as u64;
+                    assert_eq!(keys, snapshot.seqno() / 2 + u64::from(snapshot.seqno() > 0));
+                }
+            });
+        }
+    });
+    assert!(db.metrics().flushes > 10 && db.metrics().compactions > 0);
+}
+
+#[test]
+fn a_refresh_costs_the_same_whatever_was_written_before() {
+    // Catches a refresh that reads a log from its start, or tables and manifest that have not changed.
+    let reads = |keys: u64| {
+        let (dir, db) = fresh();
+        fill(&db, 0..keys, [7; 100]);
+        db.flush().unwrap();
+        fill(&db, 0..keys, [8; 100]);
+        let fs = FaultFs::of_system();
+        let reader = Db::builder(dir.path()).file_system(fs.arc()).reader().open().unwrap();
+        let cost = |keys| {
+            fill(&db, 0..keys, [9; 100]);
+            let before = fs.reads();
+            reader.refresh().unwrap();
+            assert_eq!(reader.get(key(0)).unwrap().as_deref(), Some(&[if keys > 0 { 9 } else { 8 }; 100][..]));
+            fs.reads() - before
+        };
+        [cost(0), cost(1), cost(2000)]
+    };
+    let [few, many] = [10, 20_000].map(reads);
+    assert_eq!(few[..2], many[..2]);
+    assert!(many[0] <= 20 && many[2] <= 40, "{many:?}");
+}
+
+#[test]
+fn a_reader_keeps_its_moment_whatever_the_writer_removes_and_moves_on_when_it_is_asked() {
+    // Catches a snapshot, an iterator or a copy that needs a file which the writer has removed, and a reader that shows two moments at once.
+    let (dir, db) = opened(|b| b.memtable_bytes(64 << 10).block_bytes(512));
+    let users = db.keyspace("users").unwrap();
+    fill(&db, 0..500, "old");
+    db.flush().unwrap();
+    fill(&db, 500..600, "old");
+    db.remove_range(key(10)..key(20)).unwrap();
+    users.insert("ada", "1").unwrap();
+    let reader = reader(dir.path());
+    let shown = entries(&reader);
+    assert_eq!(shown.len(), 590);
+    let (of_users, snapshot, mut iter) = (reader.keyspace("users").unwrap(), reader.snapshot(), reader.iter());
+    assert_eq!(iter.by_ref().take(3).count(), 3);
+    fill(&db, 0..600, "new");
+    db.drop_keyspace("users").unwrap();
+    db.keyspace("others").unwrap().insert("a", "b").unwrap();
+    db.compact().unwrap();
+    fill(&db, 600..700, "new");
+    for _ in 0..2 {
+        assert_eq!(pairs(snapshot.iter()).into_iter().collect::<Map>(), shown);
+        assert_eq!(snapshot.get(key(0)).unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(snapshot.get_many([key(0), key(15)]).unwrap()[1], None);
+        if of_users.get("ada").is_ok() {
+            assert_eq!(entries(&reader), shown);
+            assert_eq!(reader.keyspaces(), ["users"]);
+            reader.checkpoint(dir.path().join("copy")).unwrap();
+            assert_eq!(reader.refresh().unwrap(), db.snapshot().seqno());
+        }
+    }
+    assert_eq!(iter.count(), 587);
+    assert!(matches!(of_users.get("ada"), Err(Error::NoKeyspace { .. })));
+    assert_eq!((entries(&reader), reader.keyspaces()), (entries(&db), db.keyspaces()));
+    assert_eq!(reader.keyspace("others").unwrap().get("a").unwrap().as_deref(), Some(&b"b"[..]));
+    assert_sound(&reader);
+    let copy = Db::open(dir.path().join("copy")).unwrap();
+    assert_eq!(entries(&copy), shown);
+    assert_eq!(copy.keyspace("users").unwrap().get("ada").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_sound(&copy);
+    assert!(matches!(reader.insert("a", "b"), Err(Error::ReadOnly { .. })));
+    let other = reader.clone();
+    reader.close().unwrap();
+    assert!(matches!(other.refresh(), Err(Error::Closed)));
+    assert_eq!(pairs(snapshot.iter()).into_iter().collect::<Map>(), shown);
+}
+
+#[test]
+fn a_reader_takes_no_part_in_the_lock_and_follows_one_writer_after_the_other() {
+    // Catches a reader that keeps a writer out, and one that stays with the files of a writer that has ended.
+    let (dir, db) = fresh();
+    db.insert("a", "1").unwrap();
+    let reader = reader(dir.path());
+    assert!(matches!(Db::open(dir.path()), Err(Error::Locked { .. })));
+    db.close().unwrap();
+    for n in 0..3u8 {
+        let db = Db::open(dir.path()).unwrap();
+        db.insert("a", [n]).unwrap();
+        reader.refresh().unwrap();
+        assert_eq!(reader.get("a").unwrap().as_deref(), Some(&[n][..]));
+        if n == 1 {
+            db.close().unwrap();
+        }
+    }
+    let exclusive = Db::builder(dir.path()).read_only(true).open().unwrap();
+    assert_eq!(reader.refresh().unwrap(), exclusive.recovery().last_seqno);
+}
+
+#[test]
+fn an_entry_that_expires_is_judged_by_the_clock_of_the_writer() {
+    // Catches a reader whose clock is behind that of a compaction, so that a key seems absent that it had shown as expiring later.
+    let clock = Clock::at(second(100));
+    let (dir, db) = opened(|b| b.time_source(clock.source()));
+    db.insert("always", "").unwrap();
+    let late = Clock::at(second(50));
+    let reader = Db::builder(dir.path()).time_source(late.source()).reader().open().unwrap();
+    db.insert_with_expiry("soon", "", second(110)).unwrap();
+    reader.refresh().unwrap();
+    assert!(reader.contains_key("soon").unwrap());
+    clock.set(second(120));
+    db.compact().unwrap();
+    reader.refresh().unwrap();
+    assert!(!reader.contains_key("soon").unwrap() && reader.now() >= second(120));
+}
+
+#[test]
+fn a_reader_says_why_it_cannot_open() {
+    // Catches a damaged log that is shown as if it ended before the damage, and errors without advice.
+    let (dir, db) = fresh();
+    for key in ["a", "b", "c"] {
+        put(&db, key, "1", Durability::Synced).unwrap();
+    }
+    let builder = || Db::builder(dir.path()).reader();
+    let error = builder().recovery_mode(RecoveryMode::Quarantine).open().unwrap_err();
+    assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
+    fill(&db, 0..400, [7; 1000]);
+    let error = builder().replay_memory_bytes(300 << 10).open().unwrap_err();
+    assert!(error.to_string().contains("raise replay_memory_bytes"), "{error}");
+    let log = dir.path().join(&files(dir.path(), ".log")[0]);
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let error = builder().open().unwrap_err();
+    assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
+    let error = Db::builder(dir.path().join("nothing")).reader().open().unwrap_err();
+    assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+}
