@@ -1,7 +1,8 @@
 //! The database of a command: its arguments, and opening it.
 //!
 //! Only commands that write create a database. All others refuse a directory without a database, so that a mistyped path is an error instead of
-//! an empty answer and a new directory. Commands that only read open it read-only: they change nothing in it, and may run at the same time.
+//! an empty answer and a new directory. Commands that only read open it read-only: they change no file of it, and may run at the same time. While
+//! another process writes to it, they open it as a reader beside that process, unless `--wait` asks for the end of that process.
 
 use std::path::PathBuf;
 use std::thread;
@@ -28,7 +29,8 @@ pub(crate) struct DatabaseArgs {
     #[arg(long, value_name = "SIZE", value_parser = size::parse_in_memory)]
     pub(crate) memtable_bytes: Option<usize>,
     /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes:
-    /// `--wait forever`, or --wait as the last argument
+    /// `--wait forever`, or --wait as the last argument. Commands that only read need not wait: without this,
+    /// they show what had been written when they began
     #[arg(verbatim_doc_comment, long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
     #[arg(value_parser = parse_wait)]
     wait: Option<u64>,
@@ -46,8 +48,10 @@ fn parse_wait(text: &str) -> Result<u64, &'static str> {
 /// The kind of access that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenFor {
-    /// Nothing in the directory changes, and others may read at the same time.
+    /// No file of the database changes, and others may use it at the same time.
     Reading,
+    /// As `Writing`, but as `Reading` while another process writes.
+    Copying,
     Writing,
     /// As `Writing`, but creates a database if there is none.
     Creating,
@@ -57,7 +61,13 @@ impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
         let builder = builder.read_only(purpose == OpenFor::Reading);
-        let db = self.when_free(|| builder.clone().open())?;
+        let reads = matches!(purpose, OpenFor::Reading | OpenFor::Copying);
+        let db = match self.when_free(|| builder.clone().open()) {
+            Err(Error::Locked { .. }) if reads && self.wait.is_none() && !self.quarantine => {
+                self.builder().reader().open()
+            }
+            opened => opened,
+        }?;
         // Findings go to the log: they are no results of the command, and exit codes do not show them.
         for finding in db.recovery().findings() {
             output::say(format_args!("{finding}"));

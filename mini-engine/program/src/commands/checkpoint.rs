@@ -32,7 +32,7 @@ pub(crate) struct CheckpointArgs {
 
 pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
     check_parent("checkpoint", &args.directory)?;
-    let db = args.database.open(OpenFor::Writing)?;
+    let db = args.database.open(OpenFor::Copying)?;
     db.checkpoint(&args.directory)?;
     db.close()?;
     Ok(Exit::Done)

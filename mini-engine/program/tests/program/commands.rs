@@ -251,8 +251,8 @@ fn a_command_waits_for_the_lock_if_it_is_asked_to() {
     // Catches a wait that never tries again, and one that does not end.
     let room = Room::new();
     let (child, stdin) = room.importing(&["a\t1"]);
-    let locked = "has the database open";
-    room.refuses(4, &[("get a", locked), ("get a --wait=0", locked)]);
+    let locked = "is locked";
+    room.refuses(4, &[("put a 2", locked), ("get a --wait=0", locked)]);
     let waiting = ["get a --wait", "scan --skip-damaged --wait"].map(|line| {
         let mut waiting = piped(room.command(line));
         let mut said = String::new();

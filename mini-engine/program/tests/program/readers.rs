@@ -1,11 +1,12 @@
-//! Commands that only read: they do not change the directory, may run at the same time, and work on a read-only file system.
+//! Commands that only read: they do not change the directory, may run at the same time, also beside a process that writes, and work on a read-only
+//! file system.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::support::{Room, check_says, finished, names, piped, run};
+use crate::support::{Room, check_says, finished, kill, names, piped, run};
 
 /// The commands that only read, with arguments for the database of [`room_with_tables_and_a_log`].
 const READERS: [&str; 7] =
@@ -61,17 +62,56 @@ fn commands_that_read_run_beside_each_other_and_shut_writers_out() {
     let mut output = scan.stdout.take().expect("piped");
     output.read_exact(&mut [0; 8]).expect("a record");
     read_all(&room);
-    let writers = ["put k v", "delete k", "compact", "checkpoint copy", "quarantine"];
+    let writers = ["put k v", "delete k", "compact", "quarantine"];
     room.refuses(4, &writers.map(|line| (line, "LOCK is locked")));
+    room.prints(&[("checkpoint copy", "")]);
     let mut rest = String::new();
     output.read_to_string(&mut rest).expect("text");
     finished(scan).ended(0);
     assert_eq!(rest.lines().count(), 1001);
     room.prints(&[("put k v", "")]);
+}
 
-    let (holder, _stdin) = room.importing(&["one more\tvalue"]);
-    room.refuses(4, &READERS.map(|line| (line, "LOCK is locked: a writer has the database open")));
-    crate::support::kill(holder);
+#[test]
+fn commands_that_read_run_beside_a_writer_whichever_of_them_is_killed() {
+    // Catches a reader that misses an acknowledged line, that waits for the writer, or that stops or damages it.
+    let room = room_with_tables_and_a_log();
+    let (mut holder, mut stdin, mut acks) = room.begin_import("--batch 1 --memtable-bytes 4K");
+    let mut scans = Vec::new();
+    for n in 0..60 {
+        writeln!(stdin, "more{n:02}\t{}", "v".repeat(200)).expect("write");
+        acks.next().expect("an ack").expect("text");
+        if n % 20 == 0 {
+            read_all(&room);
+            let found = format!("{}\n", 1002 + n);
+            room.prints(&[
+                ("count", &found),
+                ("get key0001", "newer\n"),
+                ("count --prefix more", &format!("{}\n", n + 1)),
+            ]);
+            room.prints(&[
+                (&format!("checkpoint copy{n}"), ""),
+                (&format!("scan --prefix more{n:02} --keys-only"), &format!("more{n:02}\n")),
+            ]);
+            room.refuses(
+                4,
+                &[("get key0001 --wait=0", "LOCK is locked"), ("get key0001 --quarantine", "LOCK is locked")],
+            );
+            // Its output fills the pipe, so it reads until the end of the test.
+            let mut scan = piped(room.command("scan"));
+            scan.stdout.as_mut().expect("piped").read_exact(&mut [0; 8]).expect("a record");
+            scans.push(scan);
+        }
+    }
+    assert!(holder.try_wait().expect("wait").is_none());
+    kill(scans.pop().expect("a scan"));
+    kill(holder);
+    let mut found = scans.into_iter().map(|scan| finished(scan).text().lines().count());
+    assert_eq!([found.next(), found.next(), found.next()], [Some(1002), Some(1022), None]);
+    room.prints(&[("count", "1061\n"), ("put k v", ""), ("count", "1062\n")]);
+    check_says(&room.run("verify").text(), "no damage");
+    let copy = room.path("copy40").display().to_string();
+    assert_eq!(run(&format!("count '{copy}'")).text(), "1042\n");
 }
 
 #[cfg(target_os = "linux")]
