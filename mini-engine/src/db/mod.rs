@@ -28,7 +28,7 @@ use std::sync::Arc;
 use self::background::{flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase};
 use self::handle::Handle;
-use self::transaction::transact;
+use self::transaction::{transact, transact_exclusive};
 use self::write::{WriteMode, freeze_active, persist, wait_for_room, write};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
@@ -44,7 +44,7 @@ pub use self::care::{
 pub use self::keyspace::{Keyspace, KeyspaceBatch};
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
-pub use self::transaction::{KeyspaceTransaction, Transaction, TransactionIter};
+pub use self::transaction::{KeyspaceTransaction, Savepoint, Transaction, TransactionIter};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
@@ -282,6 +282,51 @@ impl Db {
         body: impl FnMut(&Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         transact(self.core(), durability, body)
+    }
+
+    /// Like [`Db::transact`], but such calls run one at a time, in any order, and so never conflict with each other: where many threads change the
+    /// same entries, `body` usually runs once. Another call waits until `body` has returned and its writes are visible; syncs are shared. Reads, plain
+    /// writes and other transactions do not wait. `body` starts again if one of them has changed something that it has read.
+    ///
+    /// So `body` must not wait for a thread that calls this too.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (waiting, leased) = (db.keyspace("waiting")?, db.keyspace("leased")?);
+    /// waiting.insert("1", "job")?;
+    /// let lease = || {
+    ///     db.transact_exclusive(|tx| {
+    ///         let job = tx.keyspace(&waiting).pop_first()?;
+    ///         job.iter().try_for_each(|(key, job)| tx.keyspace(&leased).insert(key, job))?;
+    ///         Ok::<_, mini_engine::Error>(job)
+    ///     })
+    /// };
+    /// assert!(lease()?.is_some() && lease()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Db::transact`]; [`Error::InvalidArgument`] from a call inside another one in the same thread.
+    pub fn transact_exclusive<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.transact_exclusive_with(self.core().store.options.durability, body)
+    }
+
+    /// Like [`Db::transact_exclusive`], with this durability.
+    ///
+    /// # Errors
+    /// The errors of [`Db::transact_exclusive`].
+    pub fn transact_exclusive_with<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        body: impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        transact_exclusive(self.core(), durability, body)
     }
 
     /// Gives all writes so far the requested durability. Every write already has [`Durability::Buffered`].
