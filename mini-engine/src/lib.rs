@@ -72,6 +72,7 @@
 //! | [`Keyspace::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | [`Db::keyspace`] | `open_tree` | `keyspace` | `open_table` | column families |
+//! | `Keyspace::typed` (feature `typed`) | | | `TableDefinition` | |
 //!
 //! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
 //! `time_series` and `async_service`.
@@ -105,6 +106,8 @@ mod metrics;
 mod options;
 mod sync;
 mod table;
+#[cfg(feature = "typed")]
+mod typed;
 mod types;
 mod wal;
 
@@ -128,6 +131,9 @@ pub use types::{
     CompareAndSwapError, Durability, KeyBounds, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo,
     Slice, WriteBatch,
 };
+
+#[cfg(feature = "typed")]
+pub use typed::{LeadingFields, Typed, TypedRead, TypedWrite};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

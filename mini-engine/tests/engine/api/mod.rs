@@ -16,3 +16,4 @@ mod queues;
 mod ranges;
 mod read_only;
 mod reads;
+mod typed;
