@@ -184,6 +184,21 @@ impl Db {
     /// The call waits if frozen memtables cannot be flushed fast enough, if compactions must first take tables off level 0, until a
     /// [`Keyspace::ingest`] ends, and for the next log. If the operation that it waits for fails, the wait ends with the error of that operation.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// use mini_engine::{Durability, WriteBatch};
+    ///
+    /// let index = db.keyspace("by colour")?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.insert("apple", "red")?;
+    /// batch.keyspace(&index).insert("red/apple", "")?;
+    /// db.write(batch, Durability::Synced)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be compacted.
     /// [`Error::Io`] if space or file handles are lacking for the log, or for a flush or compaction that this would wait for, unless
@@ -331,6 +346,18 @@ impl Db {
 
     /// Gives all writes so far the requested durability. Every write already has [`Durability::Buffered`].
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for n in 0..1000_u32 {
+    ///     db.insert(n.to_be_bytes(), "buffered")?;
+    /// }
+    /// db.persist(mini_engine::Durability::Synced)?; // one sync for all of them
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
@@ -420,6 +447,16 @@ impl Db {
     /// Reads and checks every block of every table, and also the manifest unless the database was opened read-only, and checks that manifest and
     /// tables agree. Takes time in proportion to the database, and does not change the cache.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// let report = db.verify()?;
+    /// assert!(report.is_sound(), "{report:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Closed`]. Damage to the files is listed in the report; [`VerifyReport::into_result`] turns it into an error.
     pub fn verify(&self) -> Result<VerifyReport> {
@@ -429,6 +466,18 @@ impl Db {
     /// Flushes all writes to tables, syncs them, and ends the workers; a read-only handle has nothing to do. Every other handle returns
     /// [`Error::Closed`] from then on; snapshots and iterators can still be read. The directory is locked until the last of all these is dropped. Due
     /// and running compactions are left to the next open, except compactions of small tables within level 0, which run first.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// db.close()?;
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// assert!(db.contains_key("apple")?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::ReadOnly`] with the first failure, now or earlier; a reopen shows what is durable. Otherwise the errors of [`Db::flush`]: then the
@@ -472,6 +521,17 @@ impl Db {
     }
 
     /// The counters since the database was opened, and the present size of its levels.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// let metrics = db.metrics();
+    /// println!("{} syncs, {} conflicts", metrics.wal_syncs, metrics.conflicts);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metrics(&self) -> Metrics {
         admin::metrics(self.core())
     }
