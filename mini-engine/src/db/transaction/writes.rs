@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use crate::error::{Error, Result};
 use crate::iter::Direction;
-use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end};
+use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end, split_stored};
 
 /// An upper estimate of the memory of an operation without its bytes.
 const OP_BYTES: usize = 128;
@@ -22,8 +22,8 @@ pub(super) type Expiring<V> = (V, Option<Millis>);
 pub(super) struct Writes {
     /// The value of each written key; `None` if it was removed.
     keys: BTreeMap<Slice, Option<Expiring<Slice>>>,
-    /// The removed ranges in order, each as its first key and its end as returned by [`start_and_end`](crate::types::start_and_end). Between two of
-    /// them there is at least one key.
+    /// The removed ranges in order, each as its first key and its end as returned by [`start_and_end`](crate::types::start_and_end). Each lies within
+    /// one keyspace, and between two of one keyspace there is at least one key.
     ranges: Vec<(Slice, Slice)>,
     bytes: usize,
     /// The savepoints to which the transaction can still return, oldest first.
@@ -49,6 +49,11 @@ enum Undo {
     Key(Slice, Option<Option<Expiring<Slice>>>),
     /// Puts these ranges in the place of the range at this index.
     Range(usize, Vec<(Slice, Slice)>),
+}
+
+fn is_same_keyspace(one: &[u8], other: &[u8]) -> bool {
+    let keyspace = |stored| split_stored(stored).map(|(keyspace, _)| keyspace);
+    keyspace(one) == keyspace(other)
 }
 
 /// The memory of an operation, in bytes.
@@ -143,9 +148,16 @@ impl Writes {
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the number of ranges exceeds that of a batch.
     pub(super) fn remove_range(&mut self, mut start: Slice, mut end: Slice) -> Result<()> {
-        // The ranges that overlap the new one, or touch it.
-        let from = self.ranges.partition_point(|(_, other)| !other.is_empty() && *other < start);
-        let upto = self.ranges.partition_point(|(other, _)| is_before_end(other, &end) || *other == end);
+        // The ranges that overlap the new one, or touch it. Those of the next keyspaces may touch it too, but when a keyspace is dropped, compactions
+        // drop the range tombstones that begin there.
+        let is_before = |other: &Slice| *other < start && !is_same_keyspace(other, &start);
+        let is_behind = |other: &Slice| *other > start && !is_same_keyspace(other, &start);
+        let from = self
+            .ranges
+            .partition_point(|(other, other_end)| is_before(other) || !other_end.is_empty() && *other_end < start);
+        let upto = self
+            .ranges
+            .partition_point(|(other, _)| !is_behind(other) && (is_before_end(other, &end) || *other == end));
         check_ranges(self.ranges.len() - (upto - from) + 1)?;
         let before_end = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end.clone()) };
         let covered: Vec<Slice> =
