@@ -13,7 +13,7 @@ use crate::mem::storage::TablePool;
 pub const MAX_SHARDS: usize = 1024;
 
 /// A table that a [`Builder`] can create. This trait is sealed.
-pub trait Table: Sized {
+pub trait BuildTable: Sized {
     /// Creates a table that reserves its memory when it is first written to.
     #[doc(hidden)]
     fn new_lazy(config: Config) -> Self;
@@ -68,13 +68,13 @@ pub struct Builder<T> {
     table: PhantomData<fn() -> T>,
 }
 
-impl<T: Table> Builder<T> {
+impl<T: BuildTable> Builder<T> {
     pub(crate) fn new() -> Self {
         Self { config: Config::new(), table: PhantomData }
     }
 
     /// The same settings, for a table of another type.
-    pub(crate) fn of_table<U: Table>(self) -> Builder<U> {
+    pub(crate) fn of_table<U: BuildTable>(self) -> Builder<U> {
         Builder { config: self.config, table: PhantomData }
     }
 
@@ -99,7 +99,7 @@ impl<T: Table> Builder<T> {
     /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it reserves
     /// 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If a request for a range
     /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
-    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
+    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`try_reset`](crate::Memtable::try_reset)
     /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
     /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If
     /// the range is smaller than the limit, the table is full when the range is used up; see

@@ -34,8 +34,9 @@ pub(crate) struct Estimate {
 impl<S: Schema, T: Pending> Index<S, T> {
     /// Estimates the nodes within `bounds`. O(log n).
     pub(crate) fn estimate(&self, bounds: &impl KeyBounds) -> Estimate {
-        let first = self.first_within(bounds.start(), false).unwrap_or_else(|| self.nodes.after(Predecessor::HEAD));
-        let end = self.first_within(bounds.end(), true).flatten();
+        let first =
+            self.first_within(bounds.start_bound(), false).unwrap_or_else(|| self.nodes.after(Predecessor::HEAD));
+        let end = self.first_within(bounds.end_bound(), true).flatten();
         let Some(first) = first.filter(|first| end.is_none_or(|end| self.nodes.is_before((*first).into(), end.into())))
         else {
             return Estimate::default();

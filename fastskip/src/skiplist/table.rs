@@ -6,7 +6,7 @@ use std::io;
 
 use super::stamp::{StampClock, Stamped};
 use crate::bounds::KeyBounds;
-use crate::builder::{Builder, Config, Table, parallelism};
+use crate::builder::{BuildTable, Builder, Config, parallelism};
 use crate::list::stats::Stats;
 use crate::list::{LazyList, List};
 use crate::order::{Bytewise, Order};
@@ -94,7 +94,7 @@ impl<O: Order> Builder<ConcurrentSkipList<O>> {
     }
 }
 
-impl<O: Order> Table for ConcurrentSkipList<O> {
+impl<O: Order> BuildTable for ConcurrentSkipList<O> {
     fn new_lazy(config: Config) -> Self {
         Self { list: LazyList::new(config), clock: StampClock::new() }
     }
