@@ -47,7 +47,7 @@ impl Shop {
 
     /// The newest orders of the account before this one, for a page of a list; the next page begins before the last of them.
     fn orders_before(&self, account: u64, number: u64, count: usize) -> Result<Vec<u64>> {
-        let index = self.by_account.range((account, 0)..(account, number))?;
+        let index = self.by_account.range((account, 0)..(account, number));
         index.rev().take(count).map(|entry| Ok(entry?.0.1)).collect()
     }
 
@@ -55,7 +55,7 @@ impl Shop {
     fn remove_account(&self, account: u64) -> Result<()> {
         self.db.transact(|tx| {
             self.accounts.within(tx).remove(&account)?;
-            for entry in self.by_account.within(tx).prefix(&(account,))? {
+            for entry in self.by_account.within(tx).prefix(&(account,)) {
                 let (key, ()) = entry?;
                 self.orders.within(tx).remove(&key.1)?;
                 self.by_account.within(tx).remove(&key)?;

@@ -65,7 +65,7 @@
 //! | [`Keyspace::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
 //! | [`Db::transaction`], [`Db::transact`] | `transaction` | `write_tx` of an optimistic database | a write transaction | `OptimisticTransactionDB` |
 //! | [`Db::transact_exclusive`] | | `write_tx` of a single-writer database | a write transaction | `TransactionDB` |
-//! | [`Transaction::savepoint`] | | | `savepoint` | `SetSavePoint` |
+//! | [`Transaction::savepoint`] | | | `ephemeral_savepoint` | `SetSavePoint` |
 //! | [`Keyspace::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
 //! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
 //! | [`Db::flush`] | | `rotate_memtable_and_wait` | | `Flush` |
@@ -133,7 +133,7 @@ pub use types::{
 };
 
 #[cfg(feature = "typed")]
-pub use typed::{LeadingFields, Typed, TypedRead, TypedWrite};
+pub use typed::{DecodeKey, EncodeKey, LeadingFields, Typed, TypedRead, TypedWrite};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

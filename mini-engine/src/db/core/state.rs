@@ -385,7 +385,10 @@ impl Core {
         drop(state);
         self.wait_visible(last_seqno)?;
         log.complete(end);
-        self.sync_whole(&log)
+        match log.has_frames_before(end) {
+            true => self.sync_log(&log, end),
+            false => self.sync_whole(&log),
+        }
     }
 
     /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but earlier logs may need one. So this does not use the

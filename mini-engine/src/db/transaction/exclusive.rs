@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::{TRIES, Transaction, repeat};
 use crate::db::core::Core;
-use crate::db::write::persist;
 use crate::error::Error;
 use crate::types::Durability;
 
@@ -31,8 +30,9 @@ pub(crate) fn transact_exclusive<T, E: From<Error>>(
         },
     );
     drop(turn);
-    if done.is_ok() && has_written {
-        persist(core, durability)?;
+    // Not `persist`, which fails if the database was closed since the commit.
+    if done.is_ok() && has_written && durability == Durability::Synced {
+        core.sync_logs()?;
     }
     done
 }

@@ -206,7 +206,8 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
-    /// Marks the present state of the writes; [`Transaction::roll_back_to`] returns to it. O(1). Each later write costs and keeps a little more.
+    /// Marks the present state of the writes; [`Transaction::roll_back_to`] returns to it. O(1). From then on the transaction also keeps what later
+    /// writes replace, as part of its memory, until the commit, a rollback or [`Transaction::release`].
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -236,12 +237,22 @@ impl Transaction {
     }
 
     /// Undoes all writes since `savepoint`, in all keyspaces. The savepoint stays, and those made after it end. Reads stay: a commit checks them too.
-    /// An open iterator continues behind its last entry, and may leave out entries that are back. O(n log m) for n undone writes among m.
+    /// An open iterator continues behind its last entry, and may leave out entries that are back. O(n log m) for n undone writes among m, and O(log s)
+    /// for s savepoints.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the savepoint is of another transaction, or has ended; then nothing changes.
     pub fn roll_back_to(&self, savepoint: &Savepoint) -> Result<()> {
         self.state.pending.borrow_mut().roll_back_to(savepoint.id)
+    }
+
+    /// Ends `savepoint`, and those made after it, and keeps all writes. If it was the oldest one, what later writes have replaced is forgotten: O(m) for
+    /// m writes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the savepoint is of another transaction, or has ended; then nothing changes.
+    pub fn release(&self, savepoint: &Savepoint) -> Result<()> {
+        self.state.pending.borrow_mut().writes.release(savepoint.id)
     }
 
     /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may call this before it

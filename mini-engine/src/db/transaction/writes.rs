@@ -78,18 +78,17 @@ impl Writes {
 
     /// Begins a savepoint. O(1).
     pub(super) fn add_savepoint(&mut self, id: SavepointId) {
+        self.bytes += size_of::<(SavepointId, Position)>();
         self.savepoints.push((id, Position { undo_len: self.undo_log.len(), bytes: self.bytes }));
     }
 
-    /// Undoes the operations since savepoint `id`, which remains, and ends the savepoints since then.
+    /// Undoes the operations since savepoint `id`, which remains, and ends the savepoints since then. O(log s) for s savepoints, and O(log m) for each
+    /// undone operation among m.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if there is no such savepoint; then nothing changes.
     pub(super) fn roll_back_to(&mut self, id: SavepointId) -> Result<()> {
-        let at = self.savepoints.iter().position(|(of, _)| *of == id).ok_or_else(|| {
-            let text = "the savepoint is of another transaction, or of a part of this one that was rolled back";
-            Error::InvalidArgument(text.to_owned())
-        })?;
+        let at = self.savepoint_at(id)?;
         self.savepoints.truncate(at + 1);
         let Position { undo_len, bytes } = self.savepoints[at].1;
         for undo in self.undo_log.drain(undo_len..).rev() {
@@ -103,10 +102,32 @@ impl Writes {
         Ok(())
     }
 
-    /// Keeps or forgets the operation on `key` that a later one has replaced.
+    /// Ends savepoint `id` and those since then; the writes stay. Without savepoints, nothing is kept of replaced operations.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if there is no such savepoint; then nothing changes.
+    pub(super) fn release(&mut self, id: SavepointId) -> Result<()> {
+        let at = self.savepoint_at(id)?;
+        self.savepoints.truncate(at);
+        if at == 0 {
+            self.undo_log.clear();
+            let keys = self.keys.iter().map(|(key, value)| bytes_of(key, value.as_ref().map(|(value, _)| &**value)));
+            self.bytes = keys.chain(self.ranges.iter().map(|(start, end)| bytes_of(start, Some(end)))).sum();
+        }
+        Ok(())
+    }
+
+    fn savepoint_at(&self, id: SavepointId) -> Result<usize> {
+        // Later ones have greater numbers.
+        self.savepoints.binary_search_by_key(&id, |(id, _)| *id).map_err(|_| {
+            let text = "the savepoint is of another transaction, or has ended by a rollback or a release";
+            Error::InvalidArgument(text.to_owned())
+        })
+    }
+
+    /// Keeps or forgets the operation on `key` that a later one has replaced. Its bytes stay counted if it is kept.
     fn replaced(&mut self, key: Slice, before: Option<Option<Expiring<Slice>>>) {
         if !self.savepoints.is_empty() {
-            self.bytes += OP_BYTES;
             self.undo_log.push(Undo::Key(key, before));
         } else if let Some(before) = before {
             self.bytes -= bytes_of(&key, before.as_ref().map(|(value, _)| &**value));
@@ -140,6 +161,9 @@ impl Writes {
         self.bytes += bytes_of(key, value.map(|(value, _)| value));
         let (key, value) = (Slice::from(key), value.map(|(value, at)| (Slice::from(value), at)));
         let before = self.keys.insert(key.clone(), value);
+        if !self.savepoints.is_empty() {
+            self.bytes += OP_BYTES;
+        }
         self.replaced(key, before);
     }
 

@@ -1,20 +1,24 @@
 //! [`Typed`]: keys and values of Rust types, in place of bytes.
 //!
-//! Keys are encoded by [`storekey`], in the order of their types: tuples by their fields, integers by size, text and byte strings with an end, so that
-//! a shorter one comes first. Values are encoded by `serde` as MessagePack with the names of fields: so a field that has a default can be added later.
+//! Keys are encoded in the order of their types (`key.rs`). Values are encoded by `serde` as MessagePack with the names of fields: so a field that has
+//! a default can be added later.
+
+mod key;
 
 use std::any::type_name;
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use storekey::{Decode, Encode};
 
 use crate::db::{Iter, Keyspace, KeyspaceTransaction, Snapshot, Transaction, TransactionIter};
 use crate::error::{Error, Result};
 use crate::types::Slice;
+
+pub use self::key::{DecodeKey, EncodeKey, LeadingFields};
 
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 type Entry = (Slice, Slice);
@@ -31,7 +35,7 @@ type Entry = (Slice, Slice);
 /// let visits = db.keyspace("visits")?.typed::<(String, u64), Vec<String>>();
 /// visits.insert(&("ada".into(), 2), &vec!["/home".into(), "/cart".into()])?;
 /// db.transact(|tx| visits.within(tx).insert(&("ada".into(), 10), &vec![]))?;
-/// let times: mini_engine::Result<Vec<u64>> = visits.prefix(&("ada".to_owned(),))?.map(|entry| Ok(entry?.0.1)).collect();
+/// let times: mini_engine::Result<Vec<u64>> = visits.prefix(&("ada".to_owned(),)).map(|entry| Ok(entry?.0.1)).collect();
 /// assert_eq!(times?, [2, 10]);
 /// # Ok(())
 /// # }
@@ -63,29 +67,18 @@ pub trait TypedWrite: TypedRead {
 
     #[doc(hidden)]
     fn remove_bytes(&self, key: &[u8]) -> Result<()>;
-
-    #[doc(hidden)]
-    fn pop(&self) -> Result<Option<Entry>>;
 }
-
-/// The first fields of the tuple `K`, themselves a tuple.
-pub trait LeadingFields<K>: Encode {}
-
-impl<A: Encode, B> LeadingFields<(A, B)> for (A,) {}
-impl<A: Encode, B, C> LeadingFields<(A, B, C)> for (A,) {}
-impl<A: Encode, B: Encode, C> LeadingFields<(A, B, C)> for (A, B) {}
-impl<A: Encode, B, C, D> LeadingFields<(A, B, C, D)> for (A,) {}
-impl<A: Encode, B: Encode, C, D> LeadingFields<(A, B, C, D)> for (A, B) {}
-impl<A: Encode, B: Encode, C: Encode, D> LeadingFields<(A, B, C, D)> for (A, B, C) {}
 
 impl Keyspace {
     /// The keyspace with keys `K` and values `V` in place of bytes. Needs the feature `typed`.
-    pub fn typed<K: Encode + Decode, V: Serialize + DeserializeOwned>(self) -> Typed<Keyspace, K, V> {
+    ///
+    /// A byte string as a value is compact as `serde_bytes::ByteBuf`; a `Vec<u8>` is a list of numbers to `serde`.
+    pub fn typed<K: DecodeKey, V: Serialize + DeserializeOwned>(self) -> Typed<Keyspace, K, V> {
         Typed::new(self)
     }
 }
 
-impl<K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<Keyspace, K, V> {
+impl<K: DecodeKey, V: Serialize + DeserializeOwned> Typed<Keyspace, K, V> {
     /// The keyspace as the snapshot sees it.
     pub fn at(&self, snapshot: &Snapshot) -> Typed<Snapshot, K, V> {
         Typed::new(snapshot.keyspace(&self.store))
@@ -97,7 +90,7 @@ impl<K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<Keyspace, K, V> 
     }
 }
 
-impl<S: TypedRead, K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<S, K, V> {
+impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V> {
     fn new(store: S) -> Self {
         Self { store, types: PhantomData }
     }
@@ -110,10 +103,13 @@ impl<S: TypedRead, K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<S,
     /// The value of `key`.
     ///
     /// # Errors
-    /// Those of the read; [`Error::InvalidArgument`] if what is stored is not of the type: it was written as bytes, or with another type. The same holds
-    /// for all reads.
-    pub fn get(&self, key: &K) -> Result<Option<V>> {
-        let key = encode_key(key)?;
+    /// Those of the read; [`Error::InvalidArgument`] if what is stored cannot be of the type, because it was written as bytes, or with another type.
+    /// Some other types look alike: a `u64` as a key is also an `i64`. The same holds for all reads.
+    pub fn get<Q: EncodeKey + ?Sized>(&self, key: &Q) -> Result<Option<V>>
+    where
+        K: Borrow<Q>,
+    {
+        let key = encode_key(key);
         self.store.get_bytes(&key)?.map(|value| decode_value(&key, &value)).transpose()
     }
 
@@ -133,77 +129,88 @@ impl<S: TypedRead, K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<S,
     }
 
     /// The entries whose keys lie in `bounds`, from both ends. Inverted bounds are empty.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if a bound refuses to be encoded.
     pub fn range<R: RangeBounds<K>>(
         &self,
         bounds: R,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, R>> {
-        let encode = |bound: Bound<&K>| {
-            Ok(match bound {
-                Bound::Included(key) => Bound::Included(encode_key(key)?),
-                Bound::Excluded(key) => Bound::Excluded(encode_key(key)?),
-                Bound::Unbounded => Bound::Unbounded,
-            })
-        };
-        let bounds = (encode(bounds.start_bound())?, encode(bounds.end_bound())?);
-        Ok(self.store.range_bytes(bounds).map(decode_entry))
+    ) -> impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, R> {
+        let bounds = (bounds.start_bound().map(encode_key), bounds.end_bound().map(encode_key));
+        self.store.range_bytes(bounds).map(decode_entry)
     }
 
     /// The entries whose keys begin with these fields, from both ends.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if a field refuses to be encoded.
     pub fn prefix<P: LeadingFields<K>>(
         &self,
         fields: &P,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, P>> {
-        Ok(self.store.prefix_bytes(&encode_key(fields)?).map(decode_entry))
+    ) -> impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, P> {
+        self.store.prefix_bytes(&encode_key(fields)).map(decode_entry)
     }
 }
 
-impl<S: TypedWrite, K: Encode + Decode, V: Serialize + DeserializeOwned> Typed<S, K, V> {
+impl<S: TypedWrite, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V> {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// Those of the write; [`Error::InvalidArgument`] if the key or the value refuses to be encoded.
-    pub fn insert(&self, key: &K, value: &V) -> Result<()> {
+    /// Those of the write; [`Error::InvalidArgument`] if the value refuses to be encoded.
+    pub fn insert<Q: EncodeKey + ?Sized>(&self, key: &Q, value: &V) -> Result<()>
+    where
+        K: Borrow<Q>,
+    {
         let value = rmp_serde::to_vec_named(value).map_err(|error| {
             Error::InvalidArgument(format!("a value of type {} cannot be encoded: {error}", type_name::<V>()))
         })?;
-        self.store.insert_bytes(&encode_key(key)?, &value)
+        self.store.insert_bytes(&encode_key(key), &value)
     }
 
     /// Removes `key`, whether or not it has a value. Errors are those of [`Typed::insert`].
-    pub fn remove(&self, key: &K) -> Result<()> {
-        self.store.remove_bytes(&encode_key(key)?)
-    }
-
-    /// Removes and returns the entry with the smallest key. An entry that is not of the type is removed, too.
-    pub fn pop_first(&self) -> Result<Option<(K, V)>> {
-        self.store.pop()?.map(|entry| decode_entry(Ok(entry))).transpose()
+    pub fn remove<Q: EncodeKey + ?Sized>(&self, key: &Q) -> Result<()>
+    where
+        K: Borrow<Q>,
+    {
+        self.store.remove_bytes(&encode_key(key))
     }
 }
 
-fn encode_key<K: Encode + ?Sized>(key: &K) -> Result<Vec<u8>> {
-    storekey::encode_vec(key).map_err(|error| {
-        Error::InvalidArgument(format!("a key of type {} cannot be encoded: {error}", type_name::<K>()))
-    })
+impl<K: DecodeKey, V: Serialize + DeserializeOwned> Typed<KeyspaceTransaction<'_>, K, V> {
+    /// Returns the entry with the smallest key, and removes it when the transaction is committed.
+    pub fn pop_first(&self) -> Result<Option<(K, V)>> {
+        self.pop(self.first()?)
+    }
+
+    /// The same for the entry with the largest key.
+    pub fn pop_last(&self) -> Result<Option<(K, V)>> {
+        self.pop(self.last()?)
+    }
+
+    fn pop(&self, entry: Option<(K, V)>) -> Result<Option<(K, V)>> {
+        entry.iter().try_for_each(|(key, _)| self.remove(key))?;
+        Ok(entry)
+    }
+}
+
+fn encode_key<K: EncodeKey + ?Sized>(key: &K) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    key.encode(&mut encoded);
+    encoded
 }
 
 fn decode_value<V: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<V> {
-    rmp_serde::from_slice(value).map_err(|error| {
+    let mut rest = value;
+    let decoded = rmp_serde::from_read(&mut rest).map_err(|error| error.to_string());
+    let decoded = decoded.and_then(|value| match rest.len() {
+        0 => Ok(value),
+        more => Err(format!("{more} bytes more")),
+    });
+    decoded.map_err(|error| {
         let (key, expected) = (key.escape_ascii(), type_name::<V>());
         Error::InvalidArgument(format!("the value of key \"{key}\" is not of type {expected}: {error}"))
     })
 }
 
-fn decode_entry<K: Decode, V: DeserializeOwned>(entry: Result<Entry>) -> Result<(K, V)> {
+fn decode_entry<K: DecodeKey, V: DeserializeOwned>(entry: Result<Entry>) -> Result<(K, V)> {
     let (key, value) = entry?;
-    let decoded = storekey::decode(&*key).map_err(|error| {
-        let (key, expected) = (key.escape_ascii(), type_name::<K>());
-        Error::InvalidArgument(format!("the key \"{key}\" is not of type {expected}: {error}"))
+    let mut rest = &key[..];
+    let decoded = K::decode(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
+        Error::InvalidArgument(format!("the key \"{}\" is not of type {}", key.escape_ascii(), type_name::<K>()))
     });
     Ok((decoded?, decode_value(&key, &value)?))
 }
@@ -244,10 +251,6 @@ macro_rules! impl_typed_write {
 
             fn remove_bytes(&self, key: &[u8]) -> Result<()> {
                 self.remove(key)
-            }
-
-            fn pop(&self) -> Result<Option<Entry>> {
-                self.pop_first()
             }
         })+
     };
