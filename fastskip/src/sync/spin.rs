@@ -1,7 +1,7 @@
 //! The locks of `std`, by the same names, for targets without it.
 //!
-//! A thread that waits for a lock spins. It waits only for another thread inside: one that reserves a table's memory for the first write, or one that
-//! begins to freeze a table before that, or moves ranges into or out of a pool. All other writes and reads take no lock.
+//! A thread that waits for a lock spins. It waits only for a thread that makes a table's first write, begins to freeze a table, asks for the state of
+//! one that has no memory yet, or uses a pool. All other writes and reads take no lock.
 
 use core::cell::{OnceCell, UnsafeCell};
 use core::convert::Infallible;
