@@ -5,6 +5,7 @@
 //! So the error of a level depends on how much its blocks differ, not on the levels above. In the leaves the nodes from each chosen hint to the next one
 //! are counted. Short ranges are counted by a walk along the list.
 
+use alloc::vec::Vec;
 use core::ops::{Bound, Range};
 
 use super::block::{BlockId, ReadBlock};

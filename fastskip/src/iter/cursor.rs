@@ -1,5 +1,6 @@
 //! The cursor over a table.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::iter::FusedIterator;
 

@@ -1,5 +1,6 @@
 //! Iteration from both ends over the entries within bounds that a reader sees.
 
+use alloc::boxed::Box;
 use core::cmp::Ordering;
 use core::fmt;
 use core::iter::FusedIterator;

@@ -1,12 +1,13 @@
 //! The table and its handle: creation, lookups, statistics, freezing and reset.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
-use std::io;
 
 use super::version::{MemtableCore, OwnedVersion, Version, Versioned};
 use crate::bounds::KeyBounds;
 use crate::builder::{BuildTable, Builder, Config, Duplicates};
+use crate::error::Refusal;
 use crate::index::LowerBound;
 use crate::iter::source::TableSource;
 use crate::list::stats::{SearchCost, Stats};
@@ -124,7 +125,7 @@ impl<O: Order> BuildTable for Memtable<O> {
         Self { list: Arc::new(LazyList::new(config)) }
     }
 
-    fn new_reserved(config: Config) -> io::Result<Self> {
+    fn new_reserved(config: Config) -> Result<Self, Refusal> {
         Ok(Self { list: Arc::new(LazyList::reserved(config)?) })
     }
 }
@@ -340,8 +341,9 @@ impl<O: Order> Memtable<O> {
     /// reservation of this table must not call `freeze`: it would wait for itself forever. If a reservation was leaked, `freeze` never returns.
     /// O(shards), not counting the wait.
     ///
-    /// The calling thread sleeps until the last writer leaves and wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) of this
-    /// thread neither ends the wait nor is consumed by it. It may be called while a thread's thread-locals are destroyed.
+    /// The calling thread sleeps until the last writer leaves and wakes it; without `std` it spins. It does not park: an
+    /// [`unpark`](std::thread::Thread::unpark) of this thread neither ends the wait nor is consumed by it. It may be called while a thread's
+    /// thread-locals are destroyed.
     pub fn freeze(&self) -> FrozenMemtable<O> {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }

@@ -1,5 +1,6 @@
 //! Reads of a list, of its present state or of a snapshot: lookups, iterators and cursors.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::entry::{Cursor, Entries, Entry, LIVE, OwnedCursor, OwnedEntries, OwnedEntry};

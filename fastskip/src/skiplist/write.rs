@@ -1,5 +1,6 @@
 //! Writes to a list: single inserts, batches, deletes and tombstones.
 
+use alloc::vec::Vec;
 use core::slice;
 
 use super::entry::LIVE;
