@@ -211,7 +211,7 @@ fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
     }
     let builder = Memtable::builder().shards(1).max_memory_bytes(64 << 20);
     let held = Vec::<u8>::with_capacity((1 << 30) - statm().0 - (100 << 20));
-    let mut short = builder.clone().build();
+    let short = builder.clone().build();
     assert!(short.put(b"k", 1, b"v").is_ok());
     let effective = short.stats().effective_max_memory_bytes;
     assert!((1 << 20..16 << 20).contains(&effective), "{effective}");
