@@ -51,7 +51,7 @@ impl Engine {
         for version in table.iter(u64::MAX) {
             self.levels.insert(version.key.into(), (version.kind == Kind::Value).then(|| version.value.into()));
         }
-        table.reset().ok()
+        table.try_reset().ok()
     }
 }
 

@@ -17,20 +17,20 @@ use core::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive,
 /// the arrays or the references, and for `..` it cannot infer the type of the keys.
 pub trait KeyBounds {
     /// The start of the range.
-    fn start(&self) -> Bound<&[u8]>;
+    fn start_bound(&self) -> Bound<&[u8]>;
 
     /// The end of the range.
-    fn end(&self) -> Bound<&[u8]>;
+    fn end_bound(&self) -> Bound<&[u8]>;
 }
 
 macro_rules! impl_key_bounds {
     ($($range:ty),+) => {
         $(impl<K: AsRef<[u8]>> KeyBounds for $range {
-            fn start(&self) -> Bound<&[u8]> {
+            fn start_bound(&self) -> Bound<&[u8]> {
                 RangeBounds::start_bound(self).map(K::as_ref)
             }
 
-            fn end(&self) -> Bound<&[u8]> {
+            fn end_bound(&self) -> Bound<&[u8]> {
                 RangeBounds::end_bound(self).map(K::as_ref)
             }
         })+
@@ -40,11 +40,11 @@ macro_rules! impl_key_bounds {
 impl_key_bounds!(Range<K>, RangeInclusive<K>, RangeFrom<K>, RangeTo<K>, RangeToInclusive<K>, (Bound<K>, Bound<K>));
 
 impl KeyBounds for RangeFull {
-    fn start(&self) -> Bound<&[u8]> {
+    fn start_bound(&self) -> Bound<&[u8]> {
         Bound::Unbounded
     }
 
-    fn end(&self) -> Bound<&[u8]> {
+    fn end_bound(&self) -> Bound<&[u8]> {
         Bound::Unbounded
     }
 }

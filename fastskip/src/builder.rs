@@ -2,9 +2,8 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::io;
-use std::sync::OnceLock;
 
+use crate::error::Refusal;
 use crate::mem::arena::Layout;
 use crate::mem::budget::MemoryBudget;
 use crate::mem::storage::TablePool;
@@ -13,14 +12,14 @@ use crate::mem::storage::TablePool;
 pub const MAX_SHARDS: usize = 1024;
 
 /// A table that a [`Builder`] can create. This trait is sealed.
-pub trait Table: Sized {
+pub trait BuildTable: Sized {
     /// Creates a table that reserves its memory when it is first written to.
     #[doc(hidden)]
     fn new_lazy(config: Config) -> Self;
 
     /// Creates a table that has reserved its memory.
     #[doc(hidden)]
-    fn new_reserved(config: Config) -> io::Result<Self>;
+    fn new_reserved(config: Config) -> Result<Self, Refusal>;
 }
 
 /// The effect of a write to a [`Memtable`](crate::Memtable) whose key already has a version with the same sequence number.
@@ -68,20 +67,20 @@ pub struct Builder<T> {
     table: PhantomData<fn() -> T>,
 }
 
-impl<T: Table> Builder<T> {
+impl<T: BuildTable> Builder<T> {
     pub(crate) fn new() -> Self {
         Self { config: Config::new(), table: PhantomData }
     }
 
     /// The same settings, for a table of another type.
-    pub(crate) fn of_table<U: Table>(self) -> Builder<U> {
+    pub(crate) fn of_table<U: BuildTable>(self) -> Builder<U> {
         Builder { config: self.config, table: PhantomData }
     }
 
-    /// The number of shards, from 1 to [`MAX_SHARDS`]; other numbers are clamped to this range. Default: the available parallelism.
+    /// The number of shards, from 1 to [`MAX_SHARDS`]; other numbers are clamped to this range. Default: the available parallelism, or 1 without `std`.
     ///
-    /// Threads are assigned to shards in turn, in the order of their first write to any table. There may be more threads
-    /// than shards; threads that share a shard write more slowly.
+    /// Threads are assigned to shards in turn, in the order of their first write to any table; without `std`, by the addresses of their stacks. There
+    /// may be more threads than shards; threads that share a shard write more slowly.
     pub fn shards(mut self, shards: usize) -> Self {
         self.config.arena.shards = shards.clamp(1, MAX_SHARDS);
         self
@@ -99,10 +98,10 @@ impl<T: Table> Builder<T> {
     /// On its first write the table reserves an address range that is about half larger than this limit, at most 32 GiB. Without a limit it reserves
     /// 16 GiB, and less if the process has more than 2048 such tables. All tables of a process have at most 64 TiB together. If a request for a range
     /// fails, the table repeatedly divides the size by sixteen. A request fails if these 64 TiB are used up, if the system refuses, or if it would
-    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`reset`](crate::Memtable::reset)
+    /// leave too few addresses to the process: fewer than the range has, or than all tables have (up to 256 MiB). [`try_reset`](crate::Memtable::try_reset)
     /// lets the table request the whole size again. Windows counts reserved memory as used, so there the range is as large as the limit, or 1 GiB
-    /// without one. On 32-bit targets, wasm32 too, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for all tables. If
-    /// the range is smaller than the limit, the table is full when the range is used up; see
+    /// without one. On 32-bit targets, wasm32 too, and without `std`, all of the range comes from the allocator: 64 MiB without a limit, and 2 GiB for
+    /// all tables. If the range is smaller than the limit, the table is full when the range is used up; see
     /// [`Stats::effective_max_memory_bytes`](crate::Stats::effective_max_memory_bytes). Memory is committed only when it is first used.
     pub fn max_memory_bytes(mut self, bytes: usize) -> Self {
         self.config.arena.max_memory_bytes = bytes;
@@ -116,7 +115,7 @@ impl<T: Table> Builder<T> {
         self
     }
 
-    /// The pool from which the table takes its memory, and to which it returns it. Default: [`TablePool::shared`].
+    /// The pool from which the table takes its memory, and to which it returns it. Default: [`TablePool::shared`]; without `std`, none.
     pub fn pool(mut self, pool: &TablePool) -> Self {
         self.config.pool = Some(pool.clone());
         self
@@ -161,7 +160,8 @@ impl<T: Table> Builder<T> {
     ///
     /// # Errors
     /// Returns the system's error if the system refuses even the smallest address range.
-    pub fn try_build(self) -> io::Result<T> {
+    #[cfg(feature = "std")]
+    pub fn try_build(self) -> std::io::Result<T> {
         T::new_reserved(self.config.with_shards())
     }
 }
@@ -220,7 +220,14 @@ impl Config {
 }
 
 /// The available parallelism, cached because the system reads some ten files to compute it: this takes as long as several hundred inserts.
+#[cfg(feature = "std")]
 pub(crate) fn parallelism() -> usize {
-    static PARALLELISM: OnceLock<usize> = OnceLock::new();
+    static PARALLELISM: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Without `std` the parallelism is not known.
+#[cfg(not(feature = "std"))]
+pub(crate) fn parallelism() -> usize {
+    1
 }

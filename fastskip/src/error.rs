@@ -1,6 +1,13 @@
 //! The errors of writes.
 
+use alloc::vec::Vec;
 use core::fmt;
+
+// The reason why memory was refused: the system's, if there is one.
+#[cfg(not(feature = "std"))]
+pub(crate) use self::InsertError as Refusal;
+#[cfg(feature = "std")]
+pub(crate) use std::io::Error as Refusal;
 
 /// The reason why a write was rejected. The table remains usable after each of these errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,5 +71,5 @@ impl fmt::Display for BatchError {
 }
 
 // Written by hand: a derive macro would make every dependent crate compile six more crates.
-impl std::error::Error for InsertError {}
-impl std::error::Error for BatchError {}
+impl core::error::Error for InsertError {}
+impl core::error::Error for BatchError {}

@@ -51,11 +51,24 @@
 //! Beyond key and value, an entry takes a link of 8 bytes, 8 (memtable) or 16 bytes (list) for its version or stamps, its lengths, padding to 8
 //! bytes, and about 11 bytes of blocks. In some orders of writes blocks are less full: they take 16 bytes for each entry if eight writers ascend
 //! concurrently, and up to 26 if writes alternate between two gaps.
+//!
+//! # Features
+//!
+//! * `std`, by default: memory from the system, a shard for each thread, and a `freeze` that sleeps. Without it the crate is `no_std` with `alloc`: all
+//!   memory is from the allocator, `freeze` spins, the first write takes a lock that spins, and a table has one shard unless more are set.
+//! * `portable-atomic`: for targets without atomics of 64 bits. Takes them from the crate of this name, which locks.
+//! * `scramble`: for tests.
 
 #![doc(test(attr(deny(warnings))))]
+#![cfg_attr(not(test), no_std)]
 
-#[cfg(not(target_has_atomic = "64"))]
-compile_error!("fastskip needs atomics of 64 bits, which this target does not have");
+#[macro_use]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+#[cfg(not(any(target_has_atomic = "64", feature = "portable-atomic")))]
+compile_error!("fastskip needs atomics of 64 bits, which this target does not have: see its feature `portable-atomic`");
 
 mod bounds;
 mod builder;
@@ -75,12 +88,12 @@ mod test_scramble;
 mod tuning;
 
 pub use bounds::KeyBounds;
-pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
+pub use builder::{BuildTable, Builder, Duplicates, MAX_SHARDS};
 pub use error::{BatchError, InsertError};
 pub use iter::cursor::TableCursor;
 pub use iter::owned::{OwnedBytes, OwnedItem};
 pub use iter::range::TableIter;
-pub use iter::source::{Handle, Source};
+pub use iter::source::{TableHandle, TableSource};
 pub use list::stats::{SearchCost, Stats};
 pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;

@@ -6,6 +6,8 @@
 //! holds the concurrent programs, `check` runs them, `weaken` makes one ordering weaker, `sources` lists all orderings, `mutants` names the model
 //! that fails for each weaker one. `docs/src/verification.md` describes how to run all of it, and past results.
 
+extern crate alloc;
+
 #[path = "../../fastskip/src/bounds.rs"]
 mod bounds;
 #[path = "../../fastskip/src/builder.rs"]

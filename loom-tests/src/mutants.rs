@@ -55,6 +55,8 @@ mutants! {
     "latest.swap" -> Release: last_of_two_replacements_stays_i10;
     "link.commit" -> Relaxed: publish_shows_whole_entries_i4;
     "link.next" -> Relaxed: publish_shows_whole_entries_i4;
+    "once.get" -> Relaxed: value_set_once_without_std_is_published;
+    "once.set" -> Relaxed: value_set_once_without_std_is_published;
     "quota.lease" -> Relaxed: share_is_delivered_once_i6;
     "quota.lease.read" -> Relaxed: share_is_delivered_once_i6;
     "quota.left" -> Relaxed: entries_on_their_way_to_a_shard_are_not_out_of_sight_i6;
@@ -65,6 +67,8 @@ mutants! {
     "slot.swap" -> Release: value_of_another_thread_is_freed_whole_z2;
     "spares.bin" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
     "spares.bin.read" -> Relaxed: spare_pieces_are_written_by_one_after_the_other_i6;
+    "spin.lock" -> Relaxed: locks_without_std_exclude_and_publish;
+    "spin.unlock" -> Relaxed: locks_without_std_exclude_and_publish;
     "stamp.read" -> Relaxed: who_sees_a_deletion_sees_what_led_to_it_i5;
     "stamp.set" -> Relaxed: seen_entry_is_in_a_later_snapshot_by_the_axioms_i5;
 }

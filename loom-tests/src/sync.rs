@@ -1,4 +1,4 @@
-//! Atomics, blocking primitives and the threads' numbers for the models: the same names as in `fastskip/src/sync.rs`, from loom.
+//! Atomics, blocking primitives and the threads' numbers for the models: the same names as in `fastskip/src/sync`, from loom.
 //!
 //! `Arc` is the standard one: its counting is not modelled, and every handle is dropped after the threads of a model are joined. `OnceLock` is the
 //! standard one too: it never blocks here, because it is set under a lock. So its ordering is not modelled either.
@@ -13,6 +13,16 @@ pub(crate) use loom::thread::yield_now;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(crate) use crate::weaken::ord;
+
+/// The place where the locks below look for them.
+mod atomic {
+    pub(crate) use super::{AtomicBool, Ordering, ord, yield_now};
+}
+
+/// The locks of targets without `std`, which have models of their own. All other models use loom's.
+#[path = "../../fastskip/src/sync/spin.rs"]
+#[allow(dead_code, reason = "the models use what has an ordering")]
+pub(crate) mod spin;
 
 /// A plain store in the shipped build, here a swap. A read-modify-write directly follows the value that it has read, so one that read an older
 /// value comes before this store. loom 0.7.2 guarantees that only among read-modify-writes: with a plain store, either of the two writes could be

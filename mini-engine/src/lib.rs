@@ -42,7 +42,8 @@
 //! | a failure to write or sync | makes the database read-only until it is opened again; acknowledged writes are kept |
 //! | a full disk | makes writes that add data fail as long as it is full, and loses nothing. Removals are accepted, and free space |
 //!
-//! Transactions are optimistic: they hold no lock, and a commit fails if others changed what was read. [`Db::transact`] then repeats it.
+//! Transactions are optimistic: they hold no lock, and a commit fails if others changed what was read. [`Db::transact`] then repeats it. Where
+//! threads often meet, as in a queue, [`Db::transact_exclusive`] runs one at a time instead.
 //!
 //! # Coming from another store
 //!
@@ -62,12 +63,15 @@
 //! | [`Db::write`] of a [`WriteBatch`] | `apply_batch` | `batch`, `commit` | a write transaction | `Write` |
 //! | [`Keyspace::compare_and_swap`] | `compare_and_swap` | a transaction | a write transaction | a transaction |
 //! | [`Db::transaction`], [`Db::transact`] | `transaction` | `write_tx` of an optimistic database | a write transaction | `OptimisticTransactionDB` |
+//! | [`Db::transact_exclusive`] | | `write_tx` of a single-writer database | a write transaction | `TransactionDB` |
+//! | [`Transaction::savepoint`] | | | `ephemeral_savepoint` | `SetSavePoint` |
 //! | [`Keyspace::snapshot`] | | `snapshot` | `begin_read` | `GetSnapshot` |
 //! | [`Db::persist`] | `flush` | `persist` | `commit` | `SyncWAL` |
 //! | [`Db::flush`] | | `rotate_memtable_and_wait` | | `Flush` |
 //! | [`Keyspace::ingest`] | | `start_ingestion` | | `IngestExternalFile` |
 //! | [`Db::checkpoint`] | | | | `Checkpoint` |
 //! | [`Db::keyspace`] | `open_tree` | `keyspace` | `open_table` | column families |
+//! | `Keyspace::typed` (feature `typed`) | | | `TableDefinition` | |
 //!
 //! The crate's folder `examples` has programs of less than 80 lines: `notes`, `secondary_index`, `bulk_load`, `crash_recovery`, `backup`,
 //! `time_series` and `async_service`.
@@ -101,6 +105,8 @@ mod metrics;
 mod options;
 mod sync;
 mod table;
+#[cfg(feature = "typed")]
+mod typed;
 mod types;
 mod wal;
 
@@ -113,7 +119,7 @@ pub use db::{
     Builder, Cursor, Db, Iter, Keyspace, KeyspaceBatch, QuarantinedTable, RecoveryReport, Snapshot, TornTail,
     VerifyReport,
 };
-pub use db::{KeyspaceTransaction, Transaction, TransactionIter};
+pub use db::{KeyspaceTransaction, Savepoint, Transaction, TransactionIter};
 pub use error::{Error, Result};
 pub use manifest::MAX_KEYSPACE_NAME_LEN;
 pub use metrics::{LevelMetrics, Metrics};
@@ -124,6 +130,9 @@ pub use types::{
     CompareAndSwapError, Durability, KeyBounds, MAX_BATCH_LEN, MAX_BATCH_RANGES, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo,
     Slice, WriteBatch,
 };
+
+#[cfg(feature = "typed")]
+pub use typed::{DecodeKey, EncodeKey, LeadingFields, Typed, TypedRead, TypedWrite};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@
 //! So the error of a level depends on how much its blocks differ, not on the levels above. In the leaves the nodes from each chosen hint to the next one
 //! are counted. Short ranges are counted by a walk along the list.
 
+use alloc::vec::Vec;
 use core::ops::{Bound, Range};
 
 use super::block::{BlockId, ReadBlock};
@@ -34,8 +35,9 @@ pub(crate) struct Estimate {
 impl<S: Schema, T: Pending> Index<S, T> {
     /// Estimates the nodes within `bounds`. O(log n).
     pub(crate) fn estimate(&self, bounds: &impl KeyBounds) -> Estimate {
-        let first = self.first_within(bounds.start(), false).unwrap_or_else(|| self.nodes.after(Predecessor::HEAD));
-        let end = self.first_within(bounds.end(), true).flatten();
+        let first =
+            self.first_within(bounds.start_bound(), false).unwrap_or_else(|| self.nodes.after(Predecessor::HEAD));
+        let end = self.first_within(bounds.end_bound(), true).flatten();
         let Some(first) = first.filter(|first| end.is_none_or(|end| self.nodes.is_before((*first).into(), end.into())))
         else {
             return Estimate::default();

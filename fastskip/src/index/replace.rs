@@ -27,6 +27,8 @@
 //! The copy is made from the visible contents, and is right at whatever step the holder was stopped: slots that are empty, doubled or outside the
 //! block's range are left out, and partial keys are computed again.
 
+use alloc::vec::Vec;
+
 use super::block::{Block, BlockId, Header, bias};
 use super::descent::{By, Path};
 use super::tree::Index;

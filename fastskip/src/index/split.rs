@@ -11,6 +11,7 @@
 //!   4. the left block is cut
 //! ```
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::block::{Header, Locked, Rows, SlotContent, bias};

@@ -3,6 +3,8 @@
 //! Every content that I2 allows may occur: a hint is any node of the list, a child is any block of the level below, a `next` is any block of the same
 //! level, and a lower bound is any node. Partial keys, prefixes and the number of used slots are arbitrary.
 
+use alloc::vec::Vec;
+
 use super::block::{BlockId, Locked, Relative, Rows, SlotContent};
 use super::tree::Index;
 use crate::key::PartialKey;

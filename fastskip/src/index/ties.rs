@@ -7,6 +7,7 @@
 //! their shared prefix, which determines the distance from there to the target's place (Ferragina and Grossi, "The String B-tree", 1999; in a row
 //! instead of a tree: Ferguson, "Bit-Tree", 1992).
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 

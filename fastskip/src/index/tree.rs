@@ -1,10 +1,11 @@
 //! The index itself: its root, the allocation of blocks, and the check that it agrees with the list.
 
-use std::collections::HashMap;
-use std::io;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::block::{BLOCK_WORDS, Block, BlockId, Header, Locked, ReadBlock, Rows, SlotContent, bias};
 use super::steps;
+use crate::error::Refusal;
 use crate::mem::arena::{BlockSource, Layout, Pending};
 use crate::mem::storage::TablePool;
 use crate::node::{FIRST_NODE, NodeId, Nodes, Predecessor, Schema};
@@ -29,7 +30,7 @@ impl<S: Schema, T: Default> Index<S, T> {
     ///
     /// # Errors
     /// Returns an error if the system refuses the address range.
-    pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
+    pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> Result<Self, Refusal> {
         let layout = Layout { head_words: FIRST_BLOCK + BLOCK_WORDS, ..layout };
         let mut index = Self { nodes: Nodes::new(layout, pool)?, root: AtomicU32::new(0), replaced: AtomicU64::new(0) };
         index.make_empty();
@@ -109,13 +110,13 @@ impl<S: Schema, T: Pending> Index<S, T> {
         let replaced = self.replaced.load(Ordering::Relaxed);
         let most = self.most_replaced();
         assert!(replaced <= most, "I6 broken: {replaced} words of replaced blocks, {most} allowed");
-        let places: HashMap<u32, usize> =
+        let places: BTreeMap<u32, usize> =
             nodes.iter().enumerate().map(|(place, id)| (id.to_stored(), place + 1)).collect();
         let root = self.root().expect("I2 broken: no root");
         self.validate_block(root, self.block(root).load_header().level(), &places, tidy);
     }
 
-    fn validate_block(&self, id: BlockId, level: u32, places: &HashMap<u32, usize>, tidy: bool) {
+    fn validate_block(&self, id: BlockId, level: u32, places: &BTreeMap<u32, usize>, tidy: bool) {
         let block = self.read(id);
         let header = block.header;
         let place = |at: Predecessor| {

@@ -1,10 +1,11 @@
 //! The cursor over a table.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::iter::FusedIterator;
 
 use super::range::{Edge, edges, is_within, seek_edge};
-use super::source::{Handle, Source};
+use super::source::{TableHandle, TableSource};
 use super::walk::{End, Place, Walk};
 use crate::bounds::KeyBounds;
 use crate::node::Target;
@@ -21,7 +22,7 @@ use crate::sync::Arc;
 /// step. [`within`](Self::within) restricts a cursor to a range of keys.
 ///
 /// `H` is `&T`, which borrows the table, or `Arc<T>`, which keeps it alive.
-pub struct TableCursor<H, T: Source> {
+pub struct TableCursor<H, T: TableSource> {
     pub(crate) table: H,
     pub(crate) at: T::Point,
     walk: Walk,
@@ -30,7 +31,7 @@ pub struct TableCursor<H, T: Source> {
     bounds: Option<Box<[Edge; 2]>>,
 }
 
-impl<H: Handle<T>, T: Source> TableCursor<H, T> {
+impl<H: TableHandle<T>, T: TableSource> TableCursor<H, T> {
     /// Creates a cursor on the first entry that is visible at a point.
     pub(crate) fn new(table: H, at: T::Point) -> Self {
         let mut cursor = Self::unplaced(table, at);
@@ -114,7 +115,7 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
 
 /// Makes a step of a cursor with bounds. A step inward from an end begins at the bound there; a step that leaves the bounds ends at an end.
 #[inline(never)]
-fn step_within<'t, T: Source, const BACK: bool>(
+fn step_within<'t, T: TableSource, const BACK: bool>(
     [lower, upper]: &[Edge; 2],
     walk: &mut Walk,
     (table, at): (&'t T, T::Point),
@@ -143,7 +144,7 @@ fn step_within<'t, T: Source, const BACK: bool>(
 }
 
 /// There is no method `last`: `Iterator::last` would hide it.
-impl<H: Handle<T>, T: Source> TableCursor<H, T> {
+impl<H: TableHandle<T>, T: TableSource> TableCursor<H, T> {
     /// Restricts the cursor to the keys within `bounds`, instead of any earlier bounds, and moves it to the first entry there. Expected O(log n), not
     /// counting entries that are hidden. The bounds are copied.
     ///
@@ -215,7 +216,7 @@ impl<H: Handle<T>, T: Source> TableCursor<H, T> {
 
 /// Returns the next entry, counted from the cursor's position. Returns `None` behind the last entry, and in all calls after that. O(1), not counting
 /// entries that are hidden.
-impl<'a, T: Source> Iterator for TableCursor<&'a T, T> {
+impl<'a, T: TableSource> Iterator for TableCursor<&'a T, T> {
     type Item = T::Item<'a>;
 
     #[inline]
@@ -224,10 +225,10 @@ impl<'a, T: Source> Iterator for TableCursor<&'a T, T> {
     }
 }
 
-impl<T: Source> FusedIterator for TableCursor<&T, T> {}
+impl<T: TableSource> FusedIterator for TableCursor<&T, T> {}
 
 /// This cursor is no [`Iterator`], because it lends each entry only until it moves.
-impl<T: Source> TableCursor<Arc<T>, T> {
+impl<T: TableSource> TableCursor<Arc<T>, T> {
     /// Moves to the next entry and returns it; after a forward seek, returns the entry found. From before the first entry, moves to the first one.
     /// O(1), not counting entries that are hidden.
     #[expect(clippy::should_implement_trait, reason = "a lending cursor: what it lends cannot outlive the next step")]
@@ -238,13 +239,13 @@ impl<T: Source> TableCursor<Arc<T>, T> {
 }
 
 // Not derived, because a derived impl would require `T: Clone`.
-impl<H: Clone, T: Source> Clone for TableCursor<H, T> {
+impl<H: Clone, T: TableSource> Clone for TableCursor<H, T> {
     fn clone(&self) -> Self {
         Self { table: self.table.clone(), at: self.at, walk: self.walk.clone(), bounds: self.bounds.clone() }
     }
 }
 
-impl<H: Handle<T>, T: Source> fmt::Debug for TableCursor<H, T> {
+impl<H: TableHandle<T>, T: TableSource> fmt::Debug for TableCursor<H, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableCursor").field("entry", &self.item()).finish_non_exhaustive()
     }
@@ -254,7 +255,7 @@ impl<H: Handle<T>, T: Source> fmt::Debug for TableCursor<H, T> {
 mod tests {
     use super::*;
 
-    impl<H, T: Source> TableCursor<H, T> {
+    impl<H, T: TableSource> TableCursor<H, T> {
         pub(crate) fn moves(&self) -> usize {
             self.walk.moves()
         }

@@ -8,7 +8,7 @@ use core::ops::{Deref, RangeBounds};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
-use super::source::Source;
+use super::source::TableSource;
 use crate::sync::Arc;
 
 /// Byte strings of a table, and the counted reference that keeps them alive.
@@ -134,13 +134,13 @@ impl fmt::Debug for OwnedBytes {
 /// [`OwnedEntry`](crate::OwnedEntry) of a list. Nothing is copied. Its contents never change.
 ///
 /// While such an entry exists, the table cannot be reset, and none of its memory is freed; so do not keep one for long.
-pub struct OwnedItem<T: Source> {
+pub struct OwnedItem<T: TableSource> {
     /// The key and the value.
     kept: Kept<2>,
     pub(crate) rest: T::Rest,
 }
 
-impl<T: Source> OwnedItem<T> {
+impl<T: TableSource> OwnedItem<T> {
     /// The entry that `find` borrows from the table, if any, with a counted reference to the table.
     #[inline(always)]
     pub(crate) fn attach(table: &Arc<T>, find: impl for<'a> FnOnce(&'a T) -> Option<T::Item<'a>>) -> Option<Self> {
@@ -168,17 +168,17 @@ impl<T: Source> OwnedItem<T> {
 
     /// The key, which keeps the table alive by itself. O(1): nothing is copied.
     #[must_use]
-    pub fn key_bytes(&self) -> OwnedBytes {
+    pub fn to_key(&self) -> OwnedBytes {
         self.kept.clone().into_bytes(0)
     }
 
     /// The value, which keeps the table alive by itself. O(1): nothing is copied.
     #[must_use]
-    pub fn value_bytes(&self) -> OwnedBytes {
+    pub fn to_value(&self) -> OwnedBytes {
         self.kept.clone().into_bytes(1)
     }
 
-    /// Like [`value_bytes`](Self::value_bytes), but reuses the counted reference of this entry.
+    /// Like [`to_value`](Self::to_value), but reuses the counted reference of this entry.
     #[must_use]
     pub fn into_value(self) -> OwnedBytes {
         self.kept.into_bytes(1)
@@ -186,28 +186,28 @@ impl<T: Source> OwnedItem<T> {
 }
 
 // Not derived, because a derived impl would require `T: Clone`.
-impl<T: Source> Clone for OwnedItem<T> {
+impl<T: TableSource> Clone for OwnedItem<T> {
     fn clone(&self) -> Self {
         Self { kept: self.kept.clone(), rest: self.rest }
     }
 }
 
 /// The value.
-impl<T: Source> AsRef<[u8]> for OwnedItem<T> {
+impl<T: TableSource> AsRef<[u8]> for OwnedItem<T> {
     fn as_ref(&self) -> &[u8] {
         self.value()
     }
 }
 
-impl<T: Source> PartialEq for OwnedItem<T> {
+impl<T: TableSource> PartialEq for OwnedItem<T> {
     fn eq(&self, other: &Self) -> bool {
         self.item() == other.item()
     }
 }
 
-impl<T: Source> Eq for OwnedItem<T> {}
+impl<T: TableSource> Eq for OwnedItem<T> {}
 
-impl<T: Source> fmt::Debug for OwnedItem<T> {
+impl<T: TableSource> fmt::Debug for OwnedItem<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OwnedItem").field(&self.item()).finish()
     }

@@ -4,6 +4,8 @@
 //! result of a search for the node before is checked by that link, and the searches by which a walk skips nodes are counted. So every walk ends,
 //! whatever the order returns.
 
+use alloc::vec::Vec;
+
 use super::readahead::Readahead;
 use crate::list::List;
 use crate::node::{Link, NodeId, NodeRef, Predecessor, Schema, Target};

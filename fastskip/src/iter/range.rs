@@ -1,12 +1,13 @@
 //! Iteration from both ends over the entries within bounds that a reader sees.
 
+use alloc::boxed::Box;
 use core::cmp::Ordering;
 use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::{Bound, RangeBounds};
 
 use super::owned::OwnedItem;
-use super::source::{Handle, Source};
+use super::source::{TableHandle, TableSource};
 use super::walk::{End, NEWEST, OLDEST, Place, Walk};
 use crate::bounds::KeyBounds;
 use crate::key;
@@ -22,11 +23,11 @@ pub(super) fn edges(bounds: impl KeyBounds) -> [Edge; 2] {
         Bound::Excluded(key) => Bound::Excluded((key.into(), excluded)),
         bound => bound.map(|key| (key.into(), included)),
     };
-    [place(bounds.start(), [NEWEST, OLDEST]), place(bounds.end(), [OLDEST, NEWEST])]
+    [place(bounds.start_bound(), [NEWEST, OLDEST]), place(bounds.end_bound(), [OLDEST, NEWEST])]
 }
 
 /// Moves to the first entry behind an edge or, with `BACK`, to the last entry before it. Does nothing if there is no edge.
-pub(super) fn seek_edge<T: Source, const BACK: bool>(edge: &Edge, walk: &mut Walk, table: &T, at: T::Point) {
+pub(super) fn seek_edge<T: TableSource, const BACK: bool>(edge: &Edge, walk: &mut Walk, table: &T, at: T::Point) {
     let (place, end) = match edge {
         Bound::Unbounded => return,
         Bound::Included(place) => (place, End::Included),
@@ -38,7 +39,7 @@ pub(super) fn seek_edge<T: Source, const BACK: bool>(edge: &Edge, walk: &mut Wal
 
 /// Whether the place of `key` and `version` is before an edge or, with `BACK`, behind it.
 #[inline(always)]
-pub(super) fn is_within<T: Source, const BACK: bool>(edge: &Edge, key: &[u8], version: impl Fn() -> u64) -> bool {
+pub(super) fn is_within<T: TableSource, const BACK: bool>(edge: &Edge, key: &[u8], version: impl Fn() -> u64) -> bool {
     let order = |(edge_key, edge_version): &(Box<[u8]>, u64)| {
         let order =
             key::order::<<T::Schema as Schema>::Order>(key, edge_key).then_with(|| edge_version.cmp(&version()));
@@ -107,7 +108,7 @@ impl Ends {
 
     /// Returns the first remaining entry, or with `BACK` the last one. After `None` no entry is left.
     #[inline(always)]
-    fn take<'a, T: Source, const BACK: bool>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    fn take<'a, T: TableSource, const BACK: bool>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         if self.this_and_other::<BACK>().0.walk.place != Place::Taken && !self.place::<T, BACK>(table, at) {
             return None;
         }
@@ -126,7 +127,7 @@ impl Ends {
     /// Places an end at its bound before its first step. Returns false if no entry is left.
     #[cold]
     #[inline(never)]
-    fn place<T: Source, const BACK: bool>(&mut self, table: &T, at: T::Point) -> bool {
+    fn place<T: TableSource, const BACK: bool>(&mut self, table: &T, at: T::Point) -> bool {
         let OneEnd { bound, walk } = if BACK { &mut self.back } else { &mut self.front };
         if walk.place == Place::Unplaced {
             walk.place = if BACK { Place::After } else { Place::Before };
@@ -142,7 +143,7 @@ impl Ends {
 
     /// Whether the entry that an end has reached is within the other end's bound and was not returned by the other end.
     #[inline(never)]
-    fn is_left<T: Source, const BACK: bool>(&self, table: &T, at: T::Point) -> bool {
+    fn is_left<T: TableSource, const BACK: bool>(&self, table: &T, at: T::Point) -> bool {
         let Some(list) = table.list() else { return false };
         let (this, other) = self.this_and_other::<BACK>();
         let Some(node) = this.walk.node(list) else { return false };
@@ -166,19 +167,19 @@ impl Ends {
 /// is O(1) and a backward step amortised O(1), not counting entries that are hidden.
 ///
 /// `H` is `&T`, which borrows the table, or `Arc<T>`, which keeps it alive.
-pub struct TableIter<H, T: Source> {
+pub struct TableIter<H, T: TableSource> {
     table: H,
     at: T::Point,
     ends: Ends,
 }
 
-impl<H: Handle<T>, T: Source> TableIter<H, T> {
+impl<H: TableHandle<T>, T: TableSource> TableIter<H, T> {
     pub(crate) fn new(table: H, at: T::Point, ends: Ends) -> Self {
         Self { table, at, ends }
     }
 }
 
-impl<'a, T: Source> Iterator for TableIter<&'a T, T> {
+impl<'a, T: TableSource> Iterator for TableIter<&'a T, T> {
     type Item = T::Item<'a>;
 
     // Inlined: in a loop the item then stays in registers and the processor looks further ahead, which saves a third of a scan's time.
@@ -188,14 +189,14 @@ impl<'a, T: Source> Iterator for TableIter<&'a T, T> {
     }
 }
 
-impl<T: Source> DoubleEndedIterator for TableIter<&T, T> {
+impl<T: TableSource> DoubleEndedIterator for TableIter<&T, T> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<Self::Item> {
         self.ends.take::<T, true>(self.table, self.at)
     }
 }
 
-impl<T: Source> Iterator for TableIter<Arc<T>, T> {
+impl<T: TableSource> Iterator for TableIter<Arc<T>, T> {
     type Item = OwnedItem<T>;
 
     #[inline(always)]
@@ -204,18 +205,18 @@ impl<T: Source> Iterator for TableIter<Arc<T>, T> {
     }
 }
 
-impl<T: Source> DoubleEndedIterator for TableIter<Arc<T>, T> {
+impl<T: TableSource> DoubleEndedIterator for TableIter<Arc<T>, T> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<OwnedItem<T>> {
         OwnedItem::attach(&self.table, |table| self.ends.take::<T, true>(table, self.at))
     }
 }
 
-impl<T: Source> FusedIterator for TableIter<&T, T> {}
-impl<T: Source> FusedIterator for TableIter<Arc<T>, T> {}
+impl<T: TableSource> FusedIterator for TableIter<&T, T> {}
+impl<T: TableSource> FusedIterator for TableIter<Arc<T>, T> {}
 
 /// Steps that lend an entry.
-impl<T: Source> TableIter<Arc<T>, T> {
+impl<T: TableSource> TableIter<Arc<T>, T> {
     /// Like `next`, but lends the entry only until the next step. So it changes no reference count, which saves two atomic operations.
     #[inline]
     pub fn next_ref(&mut self) -> Option<T::Item<'_>> {
@@ -230,13 +231,13 @@ impl<T: Source> TableIter<Arc<T>, T> {
 }
 
 // Not derived, because a derived impl would require `T: Clone`.
-impl<H: Clone, T: Source> Clone for TableIter<H, T> {
+impl<H: Clone, T: TableSource> Clone for TableIter<H, T> {
     fn clone(&self) -> Self {
         Self { table: self.table.clone(), at: self.at, ends: self.ends.clone() }
     }
 }
 
-impl<H, T: Source> fmt::Debug for TableIter<H, T> {
+impl<H, T: TableSource> fmt::Debug for TableIter<H, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableIter").finish_non_exhaustive()
     }
@@ -246,7 +247,7 @@ impl<H, T: Source> fmt::Debug for TableIter<H, T> {
 mod tests {
     use super::*;
 
-    impl<H, T: Source> TableIter<H, T> {
+    impl<H, T: TableSource> TableIter<H, T> {
         /// The number of steps and searches of both ends.
         pub(crate) fn moves(&self) -> usize {
             self.ends.front.walk.moves() + self.ends.back.walk.moves()

@@ -14,7 +14,7 @@ mod sealed {
 
 /// A table that a [`TableCursor`](crate::TableCursor) or a [`TableIter`](crate::TableIter) reads: the core of a
 /// [`Memtable`](crate::Memtable), or a [`ConcurrentSkipList`](crate::ConcurrentSkipList). This trait is sealed.
-pub trait Source: Send + Sync + Sized + 'static {
+pub trait TableSource: Send + Sync + Sized + 'static {
     /// An entry, borrowed from the table.
     type Item<'a>: Copy + PartialEq + fmt::Debug;
 
@@ -53,7 +53,7 @@ pub trait Source: Send + Sync + Sized + 'static {
 }
 
 /// The way in which a [`TableCursor`](crate::TableCursor) holds its table: `&T` borrows it, `Arc<T>` keeps it alive. This trait is sealed.
-pub trait Handle<T: Source>: Clone + Sealed {
+pub trait TableHandle<T: TableSource>: Clone + Sealed {
     /// An entry that the cursor lends: for as long as the table is borrowed, or until the cursor moves.
     type Item<'s>: fmt::Debug
     where
@@ -64,10 +64,10 @@ pub trait Handle<T: Source>: Clone + Sealed {
     fn lend(&self, read: impl for<'t> FnOnce(&'t T) -> Option<T::Item<'t>>) -> Option<Self::Item<'_>>;
 }
 
-impl<T: Source> Sealed for &T {}
-impl<T: Source> Sealed for Arc<T> {}
+impl<T: TableSource> Sealed for &T {}
+impl<T: TableSource> Sealed for Arc<T> {}
 
-impl<'a, T: Source> Handle<T> for &'a T {
+impl<'a, T: TableSource> TableHandle<T> for &'a T {
     type Item<'s>
         = T::Item<'a>
     where
@@ -79,7 +79,7 @@ impl<'a, T: Source> Handle<T> for &'a T {
     }
 }
 
-impl<T: Source> Handle<T> for Arc<T> {
+impl<T: TableSource> TableHandle<T> for Arc<T> {
     type Item<'s>
         = T::Item<'s>
     where

@@ -5,7 +5,7 @@
 //! in a row, the walk moves on by a search.
 
 use super::position::Position;
-use super::source::Source;
+use super::source::TableSource;
 use crate::list::List;
 use crate::node::{NodeRef, Schema, Target};
 use crate::tuning::HIDDEN_WALK;
@@ -70,7 +70,7 @@ impl Walk {
 
     /// The entry that the walk is on.
     #[inline]
-    pub(super) fn item<'a, T: Source>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn item<'a, T: TableSource>(&self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         table.show(self.node(table.list()?)?, at)
     }
 
@@ -80,20 +80,20 @@ impl Walk {
         None
     }
 
-    pub(super) fn first<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn first<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let Some(list) = table.list() else { return self.end_up(Place::Before) };
         self.position.seek_to_first(list);
         self.settle_on(table, at, Place::Found(Towards::Last)).or_else(|| self.end_up(Place::Before))
     }
 
-    pub(super) fn last<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn last<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let Some(list) = table.list() else { return self.end_up(Place::After) };
         self.position.seek_to_last(list);
         self.settle_back(table, at, T::version(at), Place::Found(Towards::First)).or_else(|| self.end_up(Place::After))
     }
 
     /// Moves to the first visible node at or behind `target`.
-    pub(super) fn seek<'a, T: Source>(
+    pub(super) fn seek<'a, T: TableSource>(
         &mut self,
         table: &'a T,
         at: T::Point,
@@ -119,7 +119,7 @@ impl Walk {
     }
 
     /// Moves to the last visible node at or before `target`.
-    pub(super) fn seek_back<'a, T: Source>(
+    pub(super) fn seek_back<'a, T: TableSource>(
         &mut self,
         table: &'a T,
         at: T::Point,
@@ -145,7 +145,7 @@ impl Walk {
 
     /// Moves to the next visible node, or returns the one that a forward search found.
     #[inline(always)]
-    pub(super) fn next<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn next<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let (Place::Taken, Some(list)) = (self.place, table.list()) else {
             return self.begin(table, at, Towards::Last);
         };
@@ -165,7 +165,7 @@ impl Walk {
 
     /// Moves to the previous visible node, or returns the one that a backward search found. Amortised O(1) in a list at rest.
     #[inline(always)]
-    pub(super) fn prev<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn prev<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let (Place::Taken, Some(list)) = (self.place, table.list()) else {
             return self.begin(table, at, Towards::First);
         };
@@ -182,7 +182,7 @@ impl Walk {
     }
 
     /// Like [`next`](Self::next), but moves to the first visible node of the next key, or of the key that a forward search found.
-    pub(super) fn next_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn next_key<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         match (self.place, table.list()) {
             (Place::Taken | Place::Found(Towards::First), Some(list)) => {
                 self.skip_key(list);
@@ -198,7 +198,7 @@ impl Walk {
     }
 
     /// Like [`prev`](Self::prev), but moves to the first visible node of the previous key, or of the key that a backward search found.
-    pub(super) fn prev_key<'a, T: Source>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
+    pub(super) fn prev_key<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point) -> Option<T::Item<'a>> {
         let Some(list) = table.list() else { return self.end_up(Place::Before) };
         match self.place {
             Place::Taken | Place::Found(Towards::Last) => self.skip_key_back(list),
@@ -210,7 +210,7 @@ impl Walk {
 
     /// Takes a step from any place except [`Place::Taken`]: to the first or last node, or to the node that a search has found.
     #[inline(never)]
-    fn begin<'a, T: Source>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
+    fn begin<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point, towards: Towards) -> Option<T::Item<'a>> {
         let item = match (self.place, towards) {
             (Place::Before, Towards::Last) => self.first(table, at),
             (Place::After, Towards::First) => self.last(table, at),
@@ -233,7 +233,7 @@ impl Walk {
 
     /// Moves from the first node of a key that may be visible to the first one that is visible.
     #[inline(never)]
-    fn settle_on<'a, T: Source>(&mut self, table: &'a T, at: T::Point, place: Place) -> Option<T::Item<'a>> {
+    fn settle_on<'a, T: TableSource>(&mut self, table: &'a T, at: T::Point, place: Place) -> Option<T::Item<'a>> {
         let list = table.list()?;
         while let Some(node) = self.node(list) {
             if let Some(item) = table.show(node, at) {
@@ -250,7 +250,7 @@ impl Walk {
 
     /// Moves from the last node of a key (or from any node if `version` is `None`) back to the first one that is visible.
     #[inline(never)]
-    fn settle_back<'a, T: Source>(
+    fn settle_back<'a, T: TableSource>(
         &mut self,
         table: &'a T,
         at: T::Point,
@@ -276,7 +276,7 @@ impl Walk {
 }
 
 /// The version up to which a step by key searches for the newest visible version; `None` if a key has no versions.
-fn newest<T: Source>(at: T::Point) -> Option<u64> {
+fn newest<T: TableSource>(at: T::Point) -> Option<u64> {
     T::version(at).or(T::Schema::HAS_VERSIONS.then_some(NEWEST))
 }
 
@@ -351,7 +351,7 @@ impl Walk {
 
     /// Moves back to the first visible node of a key that is not newer than `version`; starts at a node of that key that is shown as `item`.
     #[inline(always)]
-    fn back_to_newest<'a, T: Source>(
+    fn back_to_newest<'a, T: TableSource>(
         &mut self,
         (table, list): (&'a T, &'a List<T::Schema>),
         at: T::Point,

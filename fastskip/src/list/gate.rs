@@ -20,7 +20,8 @@
 //! writer takes the lock before its gate is closed. Shown by the models `freeze_waits_..` of `loom-tests`, which deadlock if a wake-up is lost.
 //!
 //! A freezing thread sleeps on a condition variable that belongs to the list. Parking the thread instead would consume the token of an `unpark` for
-//! which the caller waits. It would also need the thread's handle, which may be gone when the thread-locals are destroyed.
+//! which the caller waits. It would also need the thread's handle, which may be gone when the thread-locals are destroyed. Without `std` a freezing
+//! thread spins until it reads each gate as drained; then no writer takes a lock.
 //!
 //! A list is frozen from the moment its first gate is closed: a thread that sees this gate closed closes the others too, before it reports the list
 //! as frozen. It is drained when no writer is inside any more; only then are its contents final.
@@ -33,7 +34,11 @@
 //! `freeze_waits_where_another_thread_began_it_i7`).
 
 use crate::error::InsertError;
-use crate::sync::{AtomicU64, Condvar, Mutex, OnceLock, Ordering, PoisonError, ord};
+#[cfg(not(feature = "std"))]
+use crate::sync::yield_now;
+use crate::sync::{AtomicU64, OnceLock, Ordering, ord};
+#[cfg(feature = "std")]
+use crate::sync::{Condvar, Mutex, PoisonError};
 
 const FROZEN: u64 = 1;
 const WRITER: u64 = 1 << 1;
@@ -128,8 +133,10 @@ impl Gate {
 #[derive(Debug, Default)]
 pub(super) struct Freezing {
     /// Held by a freezing thread while it is awake, and for a moment by the last writer that leaves.
+    #[cfg(feature = "std")]
     awake: Mutex<()>,
     /// Notified when the last writer has left a closed gate.
+    #[cfg(feature = "std")]
     left: Condvar,
     /// Set when the list is drained. The gates do not show this permanently: writers that are about to be turned away are inside for a moment.
     drained: OnceLock<()>,
@@ -138,10 +145,16 @@ pub(super) struct Freezing {
 impl Freezing {
     /// Returns when no writer is inside any of the list's gates, which are closed.
     pub(super) fn wait<'a>(&self, gates: impl Iterator<Item = &'a Gate>) {
+        #[cfg(feature = "std")]
         let mut awake = self.awake.lock().unwrap_or_else(PoisonError::into_inner);
         for gate in gates {
             while self.drained.get().is_none() && !gate.is_drained() {
-                awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
+                #[cfg(feature = "std")]
+                {
+                    awake = self.left.wait(awake).unwrap_or_else(PoisonError::into_inner);
+                }
+                #[cfg(not(feature = "std"))]
+                yield_now();
             }
         }
         let _ = self.drained.set(());
@@ -159,9 +172,12 @@ impl Freezing {
     /// Wakes the freezing threads: they may be waiting for the writer that has just left a closed gate.
     #[cold]
     pub(super) fn wake(&self) {
-        // A freezing thread that read the gate before the writer left is asleep by the time that the writer gets the lock.
-        drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
-        self.left.notify_all();
+        #[cfg(feature = "std")]
+        {
+            // A freezing thread that read the gate before the writer left is asleep by the time that the writer gets the lock.
+            drop(self.awake.lock().unwrap_or_else(PoisonError::into_inner));
+            self.left.notify_all();
+        }
     }
 }
 

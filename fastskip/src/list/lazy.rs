@@ -3,13 +3,11 @@
 //! If the system refuses the memory, that write fails, and the next write asks again. A table that is frozen before its list was made never gets
 //! memory. Concurrent first writes wait on a lock while one of them makes the list; the same lock excludes `freeze`.
 
-use std::io;
-
 use super::state::List;
 use super::stats::Stats;
 use crate::bounds::KeyBounds;
 use crate::builder::Config;
-use crate::error::InsertError;
+use crate::error::{InsertError, Refusal};
 use crate::index::Estimate;
 use crate::node::Schema;
 use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -42,7 +40,7 @@ impl<S: Schema> LazyList<S> {
     ///
     /// # Errors
     /// Returns an error if the system refuses the address range.
-    pub(crate) fn reserved(config: Config) -> io::Result<Self> {
+    pub(crate) fn reserved(config: Config) -> Result<Self, Refusal> {
         let list = List::new(config.clone())?.into();
         Ok(Self { list, ..Self::new(config) })
     }

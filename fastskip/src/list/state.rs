@@ -1,11 +1,10 @@
 //! [`List`]: the parts of a list; creation, freezing and reset.
 
-use std::io;
-
 use super::counts::Counts;
 use super::gate::{Freezing, Gate};
 use super::run::Run;
 use crate::builder::{Config, Duplicates};
+use crate::error::Refusal;
 use crate::index::Index;
 use crate::mem::arena::Pending;
 use crate::mem::quota::{Lease, Quota};
@@ -53,7 +52,7 @@ impl<S: Schema> List<S> {
     ///
     /// # Errors
     /// Returns an error if the system refuses the address range.
-    pub(crate) fn new(config: Config) -> io::Result<Self> {
+    pub(crate) fn new(config: Config) -> Result<Self, Refusal> {
         Ok(Self {
             index: Index::new(config.arena.clone(), config.pool.as_ref())?,
             quota: Quota::new(config.max_entries, config.arena.shards),

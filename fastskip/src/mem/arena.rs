@@ -24,7 +24,7 @@
 //! written contents are published by links. The orderings here serve readers of the statistics, and threads that receive words of a former spare
 //! piece, whose first word was written.
 
-use std::io;
+use alloc::boxed::Box;
 
 use crossbeam_utils::CachePadded;
 
@@ -32,6 +32,7 @@ use super::budget::MemoryBudget;
 use super::chunk::{Chunk, Extent, ExtentWord};
 use super::spares::Spares;
 use super::storage::{MAX_WORDS, Storage, TablePool, UNLIMITED_BYTES, WORD, unlimited_bytes};
+use crate::error::Refusal;
 use crate::sync::{AtomicU64, Ordering, ord, yield_now};
 use crate::tuning::{MAX_CHUNK, MIN_CHUNK};
 
@@ -182,7 +183,7 @@ impl<T: Default> Arena<T> {
     ///
     /// # Errors
     /// Returns an error if the system refuses even the smallest range that could work.
-    pub(crate) fn new(mut layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
+    pub(crate) fn new(mut layout: Layout, pool: Option<&TablePool>) -> Result<Self, Refusal> {
         if layout.size_hint != 0 {
             layout.chunk_bytes = layout.chunk_bytes.min(layout.size_hint / (4 * layout.shards));
         }
@@ -570,7 +571,9 @@ impl<T: Pending> Arena<T> {
     /// Whether `part` of the limit is certainly used: words that a shard is just fetching count as idle. For a table without a limit, the limit is
     /// the size of its range.
     pub(crate) fn uses_part(&self, part: f64) -> bool {
-        let words = (self.limit as f64 * part).ceil() as u64;
+        let part = self.limit as f64 * part;
+        // Rounded up, which `core` has no function for.
+        let words = part as u64 + u64::from((part as u64 as f64) < part);
         let returned = self.extent.returned();
         let mut used = u64::from(self.extent.load().reserved);
         for chunk in self.shards.iter().flat_map(|shard| [&shard.chunk, &shard.blocks]) {

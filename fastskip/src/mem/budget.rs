@@ -8,9 +8,12 @@
 //! A thread that waits for room sets a bit of the sum, by a read-modify-write that also returns the sum. A thread that subtracts later sees the bit,
 //! takes the lock and wakes it; so no wake-up is lost (loom `waiting_for_room`).
 
+#[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, PoisonError};
+use crate::sync::{Arc, AtomicU64, Ordering};
+#[cfg(feature = "std")]
+use crate::sync::{Condvar, Mutex, PoisonError};
 
 /// Bytes in a word of an arena.
 const WORD: u64 = 8;
@@ -80,7 +83,9 @@ pub struct MemoryBudget(Arc<Shared>);
 struct Shared {
     sum: Sum,
     /// Held by a thread that waits while it is awake, and by the thread that wakes it.
+    #[cfg(feature = "std")]
     awake: Mutex<()>,
+    #[cfg(feature = "std")]
     returned: Condvar,
 }
 
@@ -90,7 +95,13 @@ impl MemoryBudget {
     pub fn new(max_memory_bytes: usize) -> Self {
         let most = if max_memory_bytes == 0 { WAITING - 1 } else { max_memory_bytes as u64 };
         let sum = Sum { now: AtomicU64::new(0), most };
-        Self(Arc::new(Shared { sum, awake: Mutex::new(()), returned: Condvar::new() }))
+        Self(Arc::new(Shared {
+            sum,
+            #[cfg(feature = "std")]
+            awake: Mutex::new(()),
+            #[cfg(feature = "std")]
+            returned: Condvar::new(),
+        }))
     }
 
     /// The limit, in bytes; 0 means no limit. O(1).
@@ -115,6 +126,7 @@ impl MemoryBudget {
     /// Waits until `bytes` are left, or `timeout` is over; returns whether they are left. The room is not reserved: another thread may take it first.
     /// A thread that holds a table or a reservation may wait only for memory that others return. More bytes than the budget has are not waited for.
     #[must_use]
+    #[cfg(feature = "std")]
     pub fn wait_for_room(&self, bytes: usize, timeout: Duration) -> bool {
         let Shared { sum, awake, returned } = &*self.0;
         if bytes as u64 > sum.most {
@@ -163,10 +175,14 @@ impl MemoryBudget {
         }
     }
 
+    /// Without `std` no thread waits.
     #[cold]
     fn wake(&self) {
-        let _awake = self.0.awake.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.sum.now.fetch_and(!WAITING, Ordering::Relaxed);
-        self.0.returned.notify_all();
+        #[cfg(feature = "std")]
+        {
+            let _awake = self.0.awake.lock().unwrap_or_else(PoisonError::into_inner);
+            self.0.sum.now.fetch_and(!WAITING, Ordering::Relaxed);
+            self.0.returned.notify_all();
+        }
     }
 }

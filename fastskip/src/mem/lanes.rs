@@ -1,8 +1,8 @@
 //! Compares all 32-bit lanes of a row with one value at once.
 //!
 //! A row is [`ROW_WORDS`] words of two lanes each, the lower half of a word first. The result is a mask: bit `i` belongs to lane `i`. On x86-64 and
-//! little-endian aarch64 this takes eight vector comparisons (SSE2 and NEON, parts of the baselines); elsewhere, under Miri and with `--cfg
-//! fastskip_portable`, a loop over the words. All these implementations give the same results for a row at rest; a test checks this.
+//! little-endian aarch64 this takes eight vector comparisons (SSE2 and NEON, parts of the baselines except those of kernels); elsewhere, under Miri and
+//! with `--cfg fastskip_portable`, a loop over the words. All these implementations give the same results for a row at rest; a test checks this.
 //!
 //! Writers may change a row meanwhile. Then the result mixes old and new lanes: it is only a hint, and callers verify the nodes that they find.
 
@@ -51,7 +51,10 @@ unsafe fn lane_of_word(row: *const AtomicU64, lane: usize, order: Ordering) -> u
 #[cfg(any(
     miri,
     fastskip_portable,
-    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))
+    not(any(
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+    ))
 ))]
 #[allow(dead_code, reason = "the models have a storage of their own")]
 pub(crate) mod row {
@@ -82,7 +85,7 @@ pub(crate) mod row {
 }
 
 /// Rows in memory, by vectors of four lanes: SSE2.
-#[cfg(all(target_arch = "x86_64", not(any(miri, fastskip_portable))))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(any(miri, fastskip_portable))))]
 pub(crate) mod row {
     use core::arch::asm;
     use core::arch::x86_64::{
@@ -177,7 +180,12 @@ pub(crate) mod row {
 }
 
 /// Rows in memory, by vectors of four lanes: NEON.
-#[cfg(all(target_arch = "aarch64", target_endian = "little", not(any(miri, fastskip_portable))))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_feature = "neon",
+    target_endian = "little",
+    not(any(miri, fastskip_portable))
+))]
 pub(crate) mod row {
     use core::arch::aarch64::{
         int32x4_t, uint8x16_t, uint32x4_t, vandq_u8, vceqq_s32, vcgtq_s32, vdupq_n_s32, vdupq_n_u64, vmovn_high_u16,

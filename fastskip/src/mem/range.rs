@@ -1,20 +1,26 @@
 //! Address ranges, and the pool that passes them from a dropped table to the next one. The sum of all ranges of the process is bounded, so that
 //! tables leave addresses and mappings of the system to the rest of the process.
 
+use alloc::alloc::{Layout, alloc, dealloc};
+use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
-use std::alloc::{Layout, alloc, dealloc};
-use std::io;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError};
+#[cfg(feature = "std")]
+use std::io::ErrorKind::OutOfMemory;
 
+#[cfg(feature = "std")]
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use super::budget::Sum;
 use super::poison::unpoison;
-use crate::sync::AtomicU64;
+#[cfg(not(feature = "std"))]
+use crate::error::InsertError::Full as OutOfMemory;
+use crate::error::Refusal;
+use crate::sync::{Arc, AtomicU64, Mutex, PoisonError, TryLockError};
 
-/// Whether arenas are fixed: the allocator provides all of an arena at once, since addresses are few. A cfg compiles this for 64 bits too, for tests.
-const IS_FIXED: bool = cfg!(any(not(target_pointer_width = "64"), fastskip_fixed_arena));
+/// Whether arenas are fixed: the allocator provides all of an arena at once, since addresses are few, or there is no system. A cfg compiles this for
+/// 64 bits with `std` too, for tests.
+const IS_FIXED: bool = cfg!(any(not(target_pointer_width = "64"), not(feature = "std"), fastskip_fixed_arena));
 
 /// Ranges up to this size come from the allocator, which is faster than the system. 256 KiB; all ranges if arenas are fixed, and under Miri, which
 /// cannot reserve addresses.
@@ -45,6 +51,7 @@ const PART: u64 = if IS_FIXED { 16 } else { 2048 };
 
 /// The maximum number of ranges that may ask for huge pages. Each of them is two mappings of the system, of which Linux allows a process 65,530;
 /// adjacent ranges without huge pages are joined into one mapping.
+#[cfg(feature = "std")]
 const MOST_HUGE: u64 = 8192;
 
 /// After each addition of this many bytes, a table tests whether the system would grant further addresses. 16 MiB.
@@ -54,6 +61,7 @@ const ASK: u64 = 16 << 20;
 const LEFT: u64 = 256 << 20;
 
 static BYTES: Sum = Sum { now: AtomicU64::new(0), most: MOST };
+#[cfg(feature = "std")]
 static HUGE: Sum = Sum { now: AtomicU64::new(0), most: MOST_HUGE };
 
 /// The number of bytes that a table without a limit requests: fewer if the tables of the process have many already.
@@ -92,10 +100,12 @@ impl Drop for Share {
 const ALIGN: usize = 64;
 
 /// The number of ranges that are kept for tables without a pool, and the maximum used memory of each. 8, and 256 KiB: 2 MiB in all.
+#[cfg(feature = "std")]
 const SHARED_RANGES: usize = 8;
 const SHARED_BYTES: usize = 256 << 10;
 
 /// The size of a huge page on the common 64-bit systems. Tables smaller than this keep ordinary pages.
+#[cfg(feature = "std")]
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A range of addresses that belongs to one table, aligned to a cache line.
@@ -123,9 +133,12 @@ impl Range {
     ///
     /// # Errors
     /// Returns the last error of the system.
-    pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> io::Result<Self> {
+    pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool) -> Result<Self, Refusal> {
         // Returns the memory of the shared pool to the system, unless another thread is using the pool. Returns whether the pool had any memory.
+        #[cfg(feature = "std")]
         let give_up = || TablePool::shared().try_with(core::mem::take).is_some_and(|kept| !kept.is_empty());
+        #[cfg(not(feature = "std"))]
+        let give_up = || false;
         let mut len = bytes.max(least);
         let mut is_cleared = false;
         loop {
@@ -139,8 +152,8 @@ impl Range {
     }
 
     /// A range of `len` bytes that leaves addresses to the process. Tests this if `is_scarce`, and otherwise once in a while.
-    fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> io::Result<Self> {
-        let addresses = Share::take(&BYTES, len as u64).ok_or(io::ErrorKind::OutOfMemory)?;
+    fn granted(len: usize, huge_pages: bool, is_scarce: bool) -> Result<Self, Refusal> {
+        let addresses = Share::take(&BYTES, len as u64).ok_or(OutOfMemory)?;
         let mut range = if len <= HEAP_BYTES { Self::allocate(len) } else { Self::map(len, huge_pages) }?;
         let Share { sum, share, .. } = addresses;
         if !cfg!(miri) && !IS_FIXED && (is_scarce || (sum - share) / ASK != sum / ASK) {
@@ -151,24 +164,26 @@ impl Range {
         Ok(range)
     }
 
-    fn layout(len: usize) -> io::Result<Layout> {
-        Layout::from_size_align(len, ALIGN).map_err(io::Error::other)
+    fn layout(len: usize) -> Result<Layout, Refusal> {
+        let layout = Layout::from_size_align(len, ALIGN).ok().ok_or(OutOfMemory)?;
+        Ok(layout)
     }
 
     /// A range from the allocator. Its contents are undefined, like those of a range from an earlier table: a table reads only words that it wrote.
-    fn allocate(len: usize) -> io::Result<Self> {
+    fn allocate(len: usize) -> Result<Self, Refusal> {
         let layout = Self::layout(len.max(ALIGN))?;
         // SAFETY: the size is not 0.
-        let base = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = NonNull::new(unsafe { alloc(layout) }).ok_or(OutOfMemory)?;
         Ok(Self { base, len: layout.size(), map: None, huge_pages: false, addresses: None, _advised: None })
     }
 
-    fn map(len: usize, huge_pages: bool) -> io::Result<Self> {
+    #[cfg(feature = "std")]
+    fn map(len: usize, huge_pages: bool) -> Result<Self, Refusal> {
         if cfg!(miri) {
-            return Err(io::ErrorKind::Unsupported.into());
+            return Err(std::io::ErrorKind::Unsupported.into());
         }
         let map = MmapRaw::from(Self::map_anonymous(len)?);
-        let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = NonNull::new(map.as_mut_ptr()).ok_or(OutOfMemory)?;
         // A process with many such ranges does not use huge pages for further ones.
         let may_advise = cfg!(target_os = "linux") && huge_pages && map.len() > 2 * HUGE_PAGE;
         let advised = may_advise.then(|| Share::take(&HUGE, 1)).flatten();
@@ -181,7 +196,8 @@ impl Range {
         Ok(Self { base, len: map.len(), map: Some(map), huge_pages, addresses: None, _advised: advised })
     }
 
-    fn map_anonymous(len: usize) -> io::Result<MmapMut> {
+    #[cfg(feature = "std")]
+    fn map_anonymous(len: usize) -> Result<MmapMut, Refusal> {
         // Without a claim on swap, the kernel counts a page when it is touched, not when it is reserved.
         MmapOptions::new().len(len).no_reserve_swap().map_anon()
     }
@@ -194,6 +210,21 @@ impl Range {
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+}
+
+/// Without `std`, all ranges are from the allocator.
+#[cfg(not(feature = "std"))]
+type MmapRaw = core::convert::Infallible;
+
+#[cfg(not(feature = "std"))]
+impl Range {
+    fn map(_: usize, _: bool) -> Result<Self, Refusal> {
+        Err(OutOfMemory)
+    }
+
+    fn map_anonymous(_: usize) -> Result<(), Refusal> {
+        Err(OutOfMemory)
     }
 }
 
@@ -257,9 +288,11 @@ impl TablePool {
     /// The pool of all tables of the process that are built without one. It keeps the ranges of up to eight tables that used no more than 256 KiB
     /// each: at most 2 MiB of memory in ordinary pages, and the addresses of the ranges. [`clear`](Self::clear) returns these ranges to the system. A
     /// table whose request for a range is refused also returns them.
+    #[cfg(feature = "std")]
     #[must_use]
     pub fn shared() -> &'static Self {
-        static SHARED: LazyLock<TablePool> = LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
+        static SHARED: std::sync::LazyLock<TablePool> =
+            std::sync::LazyLock::new(|| TablePool::with(SHARED_RANGES, SHARED_BYTES));
         &SHARED
     }
 

@@ -5,7 +5,6 @@
 //! checks these rules.
 
 use core::marker::PhantomData;
-use std::io;
 
 use super::lanes::{Test, row};
 pub(crate) use super::poison::REDZONE_WORDS;
@@ -13,6 +12,7 @@ use super::poison::{poison, unpoison};
 use super::range::Range;
 pub use super::range::TablePool;
 pub(crate) use super::range::{UNLIMITED_BYTES, unlimited_bytes};
+use crate::error::Refusal;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Bytes in a word, the unit of every offset.
@@ -46,9 +46,20 @@ impl Storage {
     ///
     /// # Errors
     /// Returns the last error of the system.
-    pub(crate) fn reserve(bytes: usize, least: usize, huge_pages: bool, pool: Option<&TablePool>) -> io::Result<Self> {
+    pub(crate) fn reserve(
+        bytes: usize,
+        least: usize,
+        huge_pages: bool,
+        pool: Option<&TablePool>,
+    ) -> Result<Self, Refusal> {
         let (bytes, least) = (bytes.next_multiple_of(PAGE), least.next_multiple_of(PAGE));
+        #[cfg(feature = "std")]
         let pool = pool.unwrap_or_else(|| TablePool::shared());
+        // Without `std`, nothing is kept: the allocator is at hand.
+        #[cfg(not(feature = "std"))]
+        let none = TablePool::new(0);
+        #[cfg(not(feature = "std"))]
+        let pool = pool.unwrap_or(&none);
         let (range, used) = match pool.take(bytes.max(least), huge_pages) {
             Some(pooled) => pooled,
             None => (Range::reserve(bytes, least, huge_pages)?, 0),
@@ -164,7 +175,7 @@ impl Storage {
         // SAFETY: as above.
         let from = unsafe { words.at.cast::<u8>().add(at) };
         // SAFETY: initialised, published and never changed again, by the caller's promise; alive as long as `self`.
-        unsafe { std::slice::from_raw_parts(from, len) }
+        unsafe { core::slice::from_raw_parts(from, len) }
     }
 }
 
@@ -226,7 +237,7 @@ impl<'a> Words<'a> {
 /// Prefetches the cache line at an address, which need not be mapped.
 #[inline(always)]
 fn prefetch(at: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse", not(miri)))]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: part of the baseline of x86-64, and only a hint: no address faults, and nothing is read.

@@ -7,7 +7,7 @@ use super::version::{MemtableCore, OwnedVersion, Version};
 use crate::bounds::KeyBounds;
 use crate::iter::cursor::TableCursor;
 use crate::iter::range::{Ends, TableIter};
-use crate::iter::source::Handle;
+use crate::iter::source::TableHandle;
 use crate::iter::walk::End;
 use crate::node::Target;
 use crate::order::{Bytewise, Order};
@@ -253,7 +253,7 @@ pub type MemtableCursor<'a, O = Bytewise> = TableCursor<&'a MemtableCore<O>, Mem
 pub type OwnedMemtableCursor<O = Bytewise> = TableCursor<Arc<MemtableCore<O>>, MemtableCore<O>>;
 
 /// The cursors of a memtable.
-impl<O: Order, H: Handle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
+impl<O: Order, H: TableHandle<MemtableCore<O>>> TableCursor<H, MemtableCore<O>> {
     /// Makes the cursor show the newest version of each key that is not newer than `seqno`, as [`Memtable::range`] does, and moves it to the first
     /// one. A step is then amortised O(1); it is expected O(log n) if it passes more than a few hidden versions of one key.
     #[must_use]

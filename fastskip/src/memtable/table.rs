@@ -1,14 +1,15 @@
 //! The table and its handle: creation, lookups, statistics, freezing and reset.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
-use std::io;
 
 use super::version::{MemtableCore, OwnedVersion, Version, Versioned};
 use crate::bounds::KeyBounds;
-use crate::builder::{Builder, Config, Duplicates, Table};
+use crate::builder::{BuildTable, Builder, Config, Duplicates};
+use crate::error::Refusal;
 use crate::index::LowerBound;
-use crate::iter::source::Source;
+use crate::iter::source::TableSource;
 use crate::list::stats::{SearchCost, Stats};
 use crate::list::{LazyList, List};
 use crate::node::{Kind, Record, Target};
@@ -80,25 +81,29 @@ impl Memtable {
 }
 
 impl<O: Order> Memtable<O> {
-    /// Removes all versions and accepts writes again, also after [`freeze`](Self::freeze). The memtable keeps its memory and the pages that it has
-    /// touched. If it got a smaller range than its limit requests, it instead releases its memory, and the next write requests the range again.
-    /// Returns false and does nothing while there is another handle of the table, or a cursor, iterator or value that keeps it alive. The `&mut`
-    /// borrow guarantees that no slice or reservation exists.
+    /// Removes all versions, and returns the table open for writes, also after [`freeze`](Self::freeze). It keeps its memory and the pages that it
+    /// has touched. If it got a smaller range than its limit requests, it instead releases its memory, and the next write requests the range again.
     ///
     /// ```
     /// # use fastskip::{Lookup, Memtable};
-    /// let mut memtable = Memtable::new();
+    /// let memtable = Memtable::new();
     /// memtable.put(b"k", 1, b"v")?;
     /// let frozen = memtable.freeze();
-    /// assert!(!memtable.reset(), "frozen is a handle");
-    /// drop(frozen);
-    /// assert!(memtable.reset());
-    /// assert_eq!(memtable.get(b"k", 1), Lookup::Absent);
+    /// let memtable = memtable.try_reset().expect_err("frozen is a handle");
+    /// drop(memtable);
+    /// let next = frozen.try_reset().expect("the only handle");
+    /// assert_eq!(next.get(b"k", 1), Lookup::Absent);
+    /// next.put(b"k", 2, b"v")?;
     /// # Ok::<(), fastskip::InsertError>(())
     /// ```
-    #[must_use = "nothing is removed while another handle exists"]
-    pub fn reset(&mut self) -> bool {
-        Arc::get_mut(&mut self.list).map(LazyList::reset).is_some()
+    ///
+    /// # Errors
+    /// The unchanged table, while there is another handle of it, or a cursor, iterator or value that keeps it alive.
+    pub fn try_reset(mut self) -> Result<Self, Self> {
+        match Arc::get_mut(&mut self.list).map(LazyList::reset) {
+            Some(()) => Ok(self),
+            None => Err(self),
+        }
     }
 }
 
@@ -115,12 +120,12 @@ impl<O: Order> Builder<Memtable<O>> {
     }
 }
 
-impl<O: Order> Table for Memtable<O> {
+impl<O: Order> BuildTable for Memtable<O> {
     fn new_lazy(config: Config) -> Self {
         Self { list: Arc::new(LazyList::new(config)) }
     }
 
-    fn new_reserved(config: Config) -> io::Result<Self> {
+    fn new_reserved(config: Config) -> Result<Self, Refusal> {
         Ok(Self { list: Arc::new(LazyList::reserved(config)?) })
     }
 }
@@ -336,8 +341,9 @@ impl<O: Order> Memtable<O> {
     /// reservation of this table must not call `freeze`: it would wait for itself forever. If a reservation was leaked, `freeze` never returns.
     /// O(shards), not counting the wait.
     ///
-    /// The calling thread sleeps until the last writer leaves and wakes it. It does not park: an [`unpark`](std::thread::Thread::unpark) of this
-    /// thread neither ends the wait nor is consumed by it. It may be called while a thread's thread-locals are destroyed.
+    /// The calling thread sleeps until the last writer leaves and wakes it; without `std` it spins. It does not park: an
+    /// [`unpark`](std::thread::Thread::unpark) of this thread neither ends the wait nor is consumed by it. It may be called while a thread's
+    /// thread-locals are destroyed.
     pub fn freeze(&self) -> FrozenMemtable<O> {
         self.list.freeze();
         FrozenMemtable { memtable: self.clone() }
@@ -379,12 +385,12 @@ impl<O: Order> Clone for FrozenMemtable<O> {
 }
 
 impl<O: Order> FrozenMemtable<O> {
-    /// Turns the table into the next memtable: empty, open for writes, with the same memory.
+    /// Turns the table into the next memtable, as [`Memtable::try_reset`] does: empty, open for writes, with the same memory.
     ///
     /// # Errors
-    /// Returns the frozen table as the error while there is another handle of it, or a cursor, iterator or value that keeps it alive.
-    pub fn reset(mut self) -> Result<Memtable<O>, Self> {
-        if self.memtable.reset() { Ok(self.memtable) } else { Err(self) }
+    /// The frozen table, while there is another handle of it, or a cursor, iterator or value that keeps it alive.
+    pub fn try_reset(self) -> Result<Memtable<O>, Self> {
+        self.memtable.try_reset().map_err(|memtable| Self { memtable })
     }
 }
 

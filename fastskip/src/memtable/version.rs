@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::iter::owned::OwnedItem;
-use crate::iter::source::Source;
+use crate::iter::source::TableSource;
 use crate::list::{LazyList, List};
 use crate::node::{Kind, NodeRef, Record, Schema, Target};
 use crate::order::{Bytewise, Order};
@@ -67,7 +67,7 @@ impl<'a> Version<'a> {
 }
 
 /// A point is a sequence number: for each key, the newest version that is not newer is visible. `None` makes all versions visible.
-impl<O: Order> Source for MemtableCore<O> {
+impl<O: Order> TableSource for MemtableCore<O> {
     type Item<'a> = Version<'a>;
     /// Sequence number, kind and tag.
     type Rest = (u64, Kind, u8);
@@ -106,7 +106,7 @@ impl<O: Order> Source for MemtableCore<O> {
 
 /// A [`Version`] that keeps its table alive, by one counted reference. Nothing is copied. Its contents never change, even if the version is replaced.
 ///
-/// While such a version exists, the table cannot be [reset](crate::Memtable::reset), and none of its memory is freed; so do not keep one for long.
+/// While such a version exists, the table cannot be [reset](crate::Memtable::try_reset), and none of its memory is freed; so do not keep one for long.
 pub type OwnedVersion<O = Bytewise> = OwnedItem<MemtableCore<O>>;
 
 impl<O: Order> OwnedVersion<O> {

@@ -1,5 +1,6 @@
 //! Writes to a memtable: single writes, and batches, which reserve their memory first and then cannot fail.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::op::{Op, Room, Written};

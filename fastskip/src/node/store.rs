@@ -1,12 +1,13 @@
 //! The nodes of a list: access by id, their order, and the checks of both.
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
-use std::io;
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
 use super::id::{Link, NodeId, Predecessor};
 use super::read::{self, NodeRef, Record, Schema};
 use super::write::{Kind, NewNode, Target};
+use crate::error::Refusal;
 use crate::key::{self, PartialKey};
 use crate::mem::arena::{Arena, Layout};
 use crate::mem::storage::{Storage, TablePool};
@@ -24,7 +25,7 @@ impl<S: Schema, T: Default> Nodes<S, T> {
     ///
     /// # Errors
     /// Returns an error if the system refuses the address range.
-    pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> io::Result<Self> {
+    pub(crate) fn new(layout: Layout, pool: Option<&TablePool>) -> Result<Self, Refusal> {
         let nodes = Self { arena: Arena::new(layout, pool)?, schema: PhantomData };
         read::write_head(nodes.storage());
         Ok(nodes)

@@ -1,5 +1,6 @@
 //! Walks along the list; every search ends with such a walk.
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::id::{Link, NodeId, Predecessor};

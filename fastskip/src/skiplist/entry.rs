@@ -5,7 +5,7 @@ use super::table::ConcurrentSkipList;
 use crate::iter::cursor::TableCursor;
 use crate::iter::owned::OwnedItem;
 use crate::iter::range::TableIter;
-use crate::iter::source::{Handle, Source};
+use crate::iter::source::{TableHandle, TableSource};
 use crate::iter::walk::End;
 use crate::list::List;
 use crate::node::{Kind, NodeRef, Record, Target};
@@ -29,7 +29,7 @@ pub struct Entry<'a> {
 }
 
 /// A point is a stamp: entries with a later one are hidden.
-impl<O: Order> Source for ConcurrentSkipList<O> {
+impl<O: Order> TableSource for ConcurrentSkipList<O> {
     type Item<'a> = Entry<'a>;
     /// Whether the key is deleted.
     type Rest = bool;
@@ -135,7 +135,7 @@ pub type Cursor<'a, O = Bytewise> = TableCursor<&'a ConcurrentSkipList<O>, Concu
 pub type OwnedCursor<O = Bytewise> = TableCursor<Arc<ConcurrentSkipList<O>>, ConcurrentSkipList<O>>;
 
 /// The cursors of a list.
-impl<O: Order, H: Handle<ConcurrentSkipList<O>>> TableCursor<H, ConcurrentSkipList<O>> {
+impl<O: Order, H: TableHandle<ConcurrentSkipList<O>>> TableCursor<H, ConcurrentSkipList<O>> {
     /// The entry that the cursor is on. O(1).
     #[must_use]
     pub fn entry(&self) -> Option<H::Item<'_>> {

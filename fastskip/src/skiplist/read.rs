@@ -1,5 +1,6 @@
 //! Reads of a list, of its present state or of a snapshot: lookups, iterators and cursors.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::entry::{Cursor, Entries, Entry, LIVE, OwnedCursor, OwnedEntries, OwnedEntry};
@@ -7,7 +8,7 @@ use super::table::{ConcurrentSkipList, FrozenList};
 use crate::bounds::KeyBounds;
 use crate::iter::cursor::TableCursor;
 use crate::iter::range::{Ends, TableIter};
-use crate::iter::source::Source;
+use crate::iter::source::TableSource;
 use crate::node::Target;
 use crate::order::{Bytewise, Order};
 use crate::sync::Arc;
@@ -16,7 +17,7 @@ use crate::sync::Arc;
 impl<O: Order> ConcurrentSkipList<O> {
     /// The entry of `key`.
     #[inline(always)]
-    fn find(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
+    fn entry_at(&self, key: &[u8], until: u64) -> Option<Entry<'_>> {
         let list = self.list.made()?;
         let found = list.index.lower_bound(Target { key, version: 0 }).with_key()?;
         self.show(list.node(found), until)
@@ -34,13 +35,19 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// Returns the value of `key` and whether `key` is a tombstone. A tombstone keeps its old value. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&[u8], bool)> {
-        self.find(key, LIVE).map(|entry| (entry.value, entry.is_tombstone))
+        self.entry_at(key, LIVE).map(|entry| (entry.value, entry.is_tombstone))
+    }
+
+    /// Returns the entry of `key`, which may be a tombstone. Expected O(log n).
+    #[must_use]
+    pub fn get_entry(&self, key: &[u8]) -> Option<Entry<'_>> {
+        self.entry_at(key, LIVE)
     }
 
     /// Returns the value of `key`, or `None` if `key` is absent or a tombstone. Expected O(log n).
     #[must_use]
     pub fn get_live(&self, key: &[u8]) -> Option<&[u8]> {
-        self.find(key, LIVE).filter(|entry| !entry.is_tombstone).map(|entry| entry.value)
+        self.entry_at(key, LIVE).filter(|entry| !entry.is_tombstone).map(|entry| entry.value)
     }
 
     /// Looks up each key as [`get_live`](Self::get_live) does, and returns the values in the order of `keys`. Expected O(log n) for each key; the
@@ -153,7 +160,7 @@ impl<O: Order> ConcurrentSkipList<O> {
     /// ```
     #[must_use]
     pub fn get_owned(self: &Arc<Self>, key: &[u8]) -> Option<OwnedEntry<O>> {
-        OwnedEntry::attach(self, |list| list.find(key, LIVE))
+        OwnedEntry::attach(self, |list| list.entry_at(key, LIVE))
     }
 
     /// Like [`range`](Self::range), but the iterator and its entries keep the list alive.
@@ -224,7 +231,13 @@ impl<'a, O: Order> Snapshot<'a, O> {
     /// was a tombstone. Expected O(log n).
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<(&'a [u8], bool)> {
-        self.list.find(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
+        self.list.entry_at(key, self.until).map(|entry| (entry.value, entry.is_tombstone))
+    }
+
+    /// Returns the entry that `key` had at the moment of the snapshot. Expected O(log n).
+    #[must_use]
+    pub fn get_entry(&self, key: &[u8]) -> Option<Entry<'a>> {
+        self.list.entry_at(key, self.until)
     }
 
     /// Iterates over all entries in key order, including tombstones. Creating it is O(1); see [`Entries`] for the cost of a step.

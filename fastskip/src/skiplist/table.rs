@@ -1,12 +1,13 @@
 //! The list itself: creation, freezing, sealing, statistics and reset.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Deref;
-use std::io;
 
 use super::stamp::{StampClock, Stamped};
 use crate::bounds::KeyBounds;
-use crate::builder::{Builder, Config, Table, parallelism};
+use crate::builder::{BuildTable, Builder, Config, parallelism};
+use crate::error::Refusal;
 use crate::list::stats::Stats;
 use crate::list::{LazyList, List};
 use crate::order::{Bytewise, Order};
@@ -94,12 +95,12 @@ impl<O: Order> Builder<ConcurrentSkipList<O>> {
     }
 }
 
-impl<O: Order> Table for ConcurrentSkipList<O> {
+impl<O: Order> BuildTable for ConcurrentSkipList<O> {
     fn new_lazy(config: Config) -> Self {
         Self { list: LazyList::new(config), clock: StampClock::new() }
     }
 
-    fn new_reserved(config: Config) -> io::Result<Self> {
+    fn new_reserved(config: Config) -> Result<Self, Refusal> {
         Ok(Self { list: LazyList::reserved(config)?, clock: StampClock::new() })
     }
 }
@@ -181,7 +182,7 @@ impl<O: Order> fmt::Debug for FrozenList<O> {
 /// The new list could not be created, so nothing was frozen. [`into_list`](Self::into_list) returns the list.
 pub struct SealError<O: Order = Bytewise> {
     list: Box<ConcurrentSkipList<O>>,
-    source: io::Error,
+    source: Refusal,
 }
 
 impl<O: Order> SealError<O> {
@@ -198,8 +199,8 @@ impl<O: Order> fmt::Display for SealError<O> {
     }
 }
 
-impl<O: Order> std::error::Error for SealError<O> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl<O: Order> core::error::Error for SealError<O> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(&self.source)
     }
 }
@@ -357,7 +358,7 @@ impl<O: Order> fmt::Debug for ConcurrentSkipList<O> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
 
@@ -366,7 +367,7 @@ mod tests {
     fn a_seal_that_failed_says_why_and_gives_the_list_back() {
         let list = ConcurrentSkipList::with_shards(1);
         assert!(list.insert(b"a", b"1"));
-        let error = SealError { list: list.into(), source: io::ErrorKind::OutOfMemory.into() };
+        let error = SealError { list: list.into(), source: std::io::ErrorKind::OutOfMemory.into() };
         assert_eq!(format!("{error:?}"), "SealError { source: Kind(OutOfMemory), .. }");
         let list = error.into_list();
         assert!(!list.is_sealed() && list.insert(b"b", b"2"));

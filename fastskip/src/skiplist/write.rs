@@ -1,12 +1,13 @@
 //! Writes to a list: single inserts, batches, deletes and tombstones.
 
+use alloc::vec::Vec;
 use core::slice;
 
 use super::entry::LIVE;
 use super::stamp::Stamped;
 use super::table::ConcurrentSkipList;
 use crate::error::{BatchError, InsertError};
-use crate::iter::source::Source;
+use crate::iter::source::TableSource;
 use crate::list::{ArenaAlloc, List, Outcome, Writer};
 use crate::node::{Kind, NewNode, NodeRef, Target};
 use crate::order::Order;

@@ -1,6 +1,6 @@
 //! A table's settings, the writes that its limits allow, and the rules that its statistics must follow.
 
-use fastskip::{Builder, InsertError, MAX_KEY_LEN, Stats, Table};
+use fastskip::{BuildTable, Builder, InsertError, MAX_KEY_LEN, Stats};
 
 use super::input::Input;
 
@@ -50,7 +50,7 @@ impl TableLimits {
     }
 
     /// A table with these limits.
-    pub(crate) fn table<T: Table>(&self, builder: Builder<T>) -> T {
+    pub(crate) fn table<T: BuildTable>(&self, builder: Builder<T>) -> T {
         builder
             .shards(self.shards)
             .arena_bytes_per_shard(self.chunk_bytes)

@@ -311,6 +311,7 @@ impl<O: Modelled> Known<O> {
         let found = self.model.get(&Key::new(key)).map(|(value, dead)| (value.as_slice(), *dead));
         let live = found.filter(|(_, dead)| !dead).map(|(value, _)| value);
         assert_eq!((list.get(key), list.get_live(key), list.contains_key(key)), (found, live, live.is_some()));
+        assert_eq!(list.get_entry(key).map(|entry| (entry.value, entry.is_tombstone)), found);
         assert_eq!(list.get_many(&[key, key]), [live; 2]);
     }
 
@@ -344,6 +345,7 @@ fn compare_snapshot<O: Modelled>(snapshot: &Snapshot<'_, O>, owned: &OwnedSnapsh
     compare_walk(|| owned.range(..), &shown);
     let Some(middle) = shown.get(shown.len() / 2) else { return };
     assert_eq!(snapshot.get(middle.key), Some((middle.value, middle.is_tombstone)));
+    assert_eq!(snapshot.get_entry(middle.key).map(|entry| entry.key), Some(middle.key));
     if let Some(owned) = bytewise::<OwnedSnapshot>(owned) {
         let prefix = &middle.key[..middle.key.len().min(1)];
         let prefixed: Vec<_> = shown.iter().filter(|entry| entry.key.starts_with(prefix)).copied().collect();

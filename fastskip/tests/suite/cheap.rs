@@ -211,7 +211,7 @@ fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
     }
     let builder = Memtable::builder().shards(1).max_memory_bytes(64 << 20);
     let held = Vec::<u8>::with_capacity((1 << 30) - statm().0 - (100 << 20));
-    let mut short = builder.clone().build();
+    let short = builder.clone().build();
     assert!(short.put(b"k", 1, b"v").is_ok());
     let effective = short.stats().effective_max_memory_bytes;
     assert!((1 << 20..16 << 20).contains(&effective), "{effective}");
@@ -228,7 +228,8 @@ fn tables_are_full_and_open_again_where_addresses_end_and_come_back() {
     stack.spawn(|| drop(vec![1_u8; 8 << 20])).unwrap().join().unwrap();
     drop(held);
     assert!(tables[full].put(b"k", 1, b"v").is_ok() && tables[full].stats().total_inserts == 2);
-    assert!(short.reset() && short.put(b"large", 1, &vec![0; 20 << 20]).is_ok());
+    let short = short.try_reset().unwrap();
+    assert!(short.put(b"large", 1, &vec![0; 20 << 20]).is_ok());
     assert_eq!(short.stats().effective_max_memory_bytes, 64 << 20);
     short.validate();
 }
@@ -290,8 +291,8 @@ fn pool_keeps_what_it_was_told_to_and_hands_out_what_fits() {
 /// Catches a reset that happens while another handle exists, keeps entries, or leaves the table frozen.
 #[test]
 fn memtable_is_reset_by_its_only_handle() {
-    let mut memtable = Memtable::builder().shards(2).max_entries(2).build();
-    assert!(memtable.reset(), "an untouched one too");
+    let memtable = Memtable::builder().shards(2).max_entries(2).build();
+    let mut memtable = memtable.try_reset().expect("an untouched one too");
     for round in 0..3 {
         assert!(memtable.put(b"a", round, b"1").is_ok());
         assert!(memtable.delete(b"b", round).is_ok());
@@ -299,10 +300,10 @@ fn memtable_is_reset_by_its_only_handle() {
         let frozen = memtable.freeze();
         let cursor = frozen.owned_cursor();
         drop(memtable);
-        let frozen = frozen.reset().unwrap_err();
+        let frozen = frozen.try_reset().unwrap_err();
         assert_eq!(frozen.len(), 2);
         drop(cursor);
-        memtable = frozen.reset().unwrap();
+        memtable = frozen.try_reset().unwrap();
         assert!(
             memtable.is_empty() && !memtable.is_frozen() && !memtable.is_drained() && !memtable.is_under_backpressure()
         );

@@ -18,7 +18,8 @@ const LAYERS: [&str; 9] = [
 
 /// The files of each folder, lowest first: a file may use those before it. `mod` is the public face of the folder: it may use all of them, and none
 /// of them uses it.
-const FOLDERS: [(&str, &str); 8] = [
+const FOLDERS: [(&str, &str); 9] = [
+    ("sync", "atomic spin"),
     ("mem", "poison lanes budget range storage quota chunk spares arena"),
     ("node", "id write read store walk link"),
     ("index", "steps block tree descent ties prefix search estimate hint split replace neighbours test_scramble"),

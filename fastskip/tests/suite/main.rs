@@ -1,12 +1,12 @@
 //! Tests of the public API. One test program, so that it is linked once.
 
 /// Whether arenas are fixed: all tables have at most 2 GiB.
-const FEW_ADDRESSES: bool = cfg!(any(not(target_pointer_width = "64"), fastskip_fixed_arena));
+const FEW_ADDRESSES: bool = cfg!(any(not(target_pointer_width = "64"), not(feature = "std"), fastskip_fixed_arena));
 
 mod batches;
 mod budget;
 // About reserved addresses, which fixed arenas do not have.
-#[cfg(all(target_pointer_width = "64", not(fastskip_fixed_arena)))]
+#[cfg(all(target_pointer_width = "64", feature = "std", not(fastskip_fixed_arena)))]
 mod cheap;
 mod concurrent;
 mod debug;

@@ -67,7 +67,7 @@ fn owned_values_are_the_tables_bytes_and_outlive_it() {
     assert!(all.iter().rev().skip(1).rev().map(OwnedVersion::seqno).eq([2, 1].repeat(100)));
     assert_eq!(all.last(), Some(&version));
     drop(all);
-    let (key, value) = (version.key_bytes(), version.value_bytes());
+    let (key, value) = (version.to_key(), version.to_value());
     assert_eq!((value.as_ptr(), version.clone().into_value().as_ptr()), (at, at));
     let bytes = Bytes::from_owner(version);
     assert_eq!((bytes.as_ptr(), &bytes[..], &key[..]), (at, &b"a value"[..], &b"z"[..]));
@@ -105,29 +105,29 @@ fn parts_of_owned_bytes_are_those_of_the_slice() {
 /// Catches a reset that overwrites the bytes of an owned value.
 #[test]
 fn no_table_is_reset_while_something_owned_lives() {
-    let mut memtable = memtable(3);
+    let memtable = memtable(3);
     let version = memtable.get_owned(&key(1), 2).unwrap();
-    assert!(!memtable.reset());
+    let memtable = memtable.try_reset().unwrap_err();
     let value = version.into_value();
-    assert!(!memtable.reset());
+    let memtable = memtable.try_reset().unwrap_err();
     let part = value.slice(3..);
     drop(value);
-    assert!(!memtable.reset());
+    let memtable = memtable.try_reset().unwrap_err();
     let versions = memtable.owned_all_versions();
     assert_eq!(&*part, &[2; 17]);
     drop(part);
-    assert!(!memtable.reset());
+    let memtable = memtable.try_reset().unwrap_err();
     let cursor = memtable.owned_cursor();
     drop(versions);
-    assert!(!memtable.reset());
+    let memtable = memtable.try_reset().unwrap_err();
     drop(cursor);
-    assert!(memtable.reset() && memtable.is_empty());
+    assert!(memtable.try_reset().unwrap().is_empty());
 
     let mut list = list(3);
     type Own = fn(&Arc<ConcurrentSkipList>) -> Box<dyn Any>;
     let owned: [Own; 5] = [
         |list| Box::new(list.get_owned(&key(1))),
-        |list| Box::new(list.get_owned(&key(1)).unwrap().key_bytes().slice(1..)),
+        |list| Box::new(list.get_owned(&key(1)).unwrap().to_key().slice(1..)),
         |list| Box::new(list.owned_range(..)),
         |list| Box::new(list.owned_cursor()),
         |list| Box::new(list.owned_snapshot()),

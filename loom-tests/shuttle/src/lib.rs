@@ -7,6 +7,8 @@
 //! The schedules are drawn evenly or by priorities (PCT: Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized
 //! scheduler with probabilistic guarantees of finding bugs", 2010).
 
+extern crate alloc;
+
 #[path = "../../../fastskip/src/bounds.rs"]
 mod bounds;
 #[path = "../../../fastskip/src/builder.rs"]

@@ -1,4 +1,4 @@
-//! Atomics, blocking primitives and the threads' numbers for the schedules: the same names as in `fastskip/src/sync.rs`, from shuttle. Every
+//! Atomics, blocking primitives and the threads' numbers for the schedules: the same names as in `fastskip/src/sync`, from shuttle. Every
 //! ordering means sequential consistency here.
 
 use core::marker::PhantomData;

@@ -17,6 +17,7 @@ mod room;
 mod seal;
 mod slot;
 mod snapshot;
+mod spin;
 mod table;
 mod walk;
 
@@ -128,6 +129,8 @@ macro_rules! every_model {
             a_sync_covers_whole_frames_only: publication::group_sync();
             loaded_value_is_whole_and_stays_z2: slot::load();
             value_of_another_thread_is_freed_whole_z2: slot::take();
+            locks_without_std_exclude_and_publish: spin::lock();
+            value_set_once_without_std_is_published: spin::once();
         }
     };
 }

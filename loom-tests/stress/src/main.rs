@@ -2,8 +2,8 @@
 //!
 //! Thread sanitizer follows only code that is built for it, and the standard library is not. So this program has a `main` of its own. From
 //! the library it uses only joined threads, `Arc`, atomics, and the lock that a freezing thread shares with the last writer. Tables reserve
-//! their memory when they are built, because a table that is made at first use needs the library's `OnceLock`. Each value contains its key,
-//! so the program is a test without a sanitizer too.
+//! their memory when they are built, because a table that is made at first use needs the library's `OnceLock`; without the feature `std` the tables
+//! use no lock of the library. Each value contains its key, so the program is a test without a sanitizer too.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fastskip::{ConcurrentSkipList, Duplicates, InsertError, Lookup, Memtable, Op, Version};
+use fastskip::{Builder, ConcurrentSkipList, Duplicates, InsertError, Lookup, Memtable, Op, Table, Version};
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 2;
@@ -81,6 +81,16 @@ fn is_open<T>(result: Result<T, InsertError>) -> bool {
     }
 }
 
+#[cfg(feature = "std")]
+fn built<T: Table>(builder: Builder<T>) -> T {
+    builder.try_build().expect("addresses for a table")
+}
+
+#[cfg(not(feature = "std"))]
+fn built<T: Table>(builder: Builder<T>) -> T {
+    builder.build()
+}
+
 impl Round {
     fn new(random: &mut Random) -> Self {
         let shape = random.next();
@@ -90,9 +100,9 @@ impl Round {
         let memtable = Memtable::builder().shards(shards).arena_bytes_per_shard(256);
         let list = ConcurrentSkipList::builder().shards(shards).arena_bytes_per_shard(256);
         Self {
-            memtable: memtable.clone().try_build().expect("addresses for a table"),
-            replacing: memtable.duplicates(Duplicates::Replace).try_build().expect("addresses for a table"),
-            list: Arc::new(list.try_build().expect("addresses for a table")),
+            memtable: built(memtable.clone()),
+            replacing: built(memtable.duplicates(Duplicates::Replace)),
+            list: Arc::new(built(list)),
             next: AtomicU64::new(1),
             done: AtomicBool::new(false),
             seed: random.next(),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::manifest::KeyspaceSet;
-use crate::types::{DEFAULT_KEYSPACE, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
+use crate::types::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
 
 /// Distinguishes keys of dropped keyspaces from others. Fast if keys come in ascending order.
 #[derive(Debug)]
@@ -37,10 +37,16 @@ impl LiveKeys {
         self.last.1
     }
 
-    /// The range tombstones that hide keys of live keyspaces. A range lies within one keyspace, or begins in the default one.
+    /// The range tombstones that may hide keys of live keyspaces. A range lies within one keyspace, begins in the default one, or was written by an
+    /// early version, which joined ranges of neighbouring keyspaces that a transaction removed.
     pub(crate) fn kept(mut self, ranges: &RangeTombstones) -> RangeTombstones {
-        ranges.retain(|range| self.contains(&range.start))
+        ranges.retain(|range| self.contains(&range.start) || !is_in_one_keyspace(&range.start, &range.end))
     }
+}
+
+fn is_in_one_keyspace(start: &[u8], end: &[u8]) -> bool {
+    let id = |stored| split_stored(stored).map(|(id, _)| id);
+    id(start) == id(end) || id(start).is_some_and(|id| *KeyPrefix::of(id).end() == *end)
 }
 
 /// Whether all keys from `smallest` to `largest` belong to dropped keyspaces.
@@ -56,4 +62,34 @@ pub(crate) fn may_have_dropped(keyspaces: &KeyspaceSet, smallest: &[u8], largest
 
 fn ids(smallest: &[u8], largest: &[u8]) -> Option<(KeyspaceId, KeyspaceId)> {
     Some((split_stored(smallest)?.0, split_stored(largest)?.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::KeyspaceEdit;
+    use crate::options::KeyspaceOptions;
+    use crate::types::{RangeTombstone, Slice};
+
+    #[test]
+    fn a_range_is_dropped_only_with_all_of_its_keyspaces() {
+        // Catches removed keys that return when the first of two keyspaces with a joined range is dropped, and ranges that are kept for ever.
+        let mut set = Arc::<KeyspaceSet>::default();
+        for name in ["a", "b", "c"] {
+            let edit =
+                KeyspaceEdit { set: vec![set.create(name, KeyspaceOptions::default()).unwrap()], ..Default::default() };
+            set = set.clone().apply(&edit).unwrap();
+        }
+        let set = set.apply(&KeyspaceEdit { dropped: vec![1], ..Default::default() }).unwrap();
+        let key = |id, key: &[u8]| KeyPrefix::of(id).with_stored(key, |stored| Slice::from(stored));
+        let range = |start, end| RangeTombstone { start, end, seqno: 1 };
+        let dropped = [range(key(1, b""), key(1, b"z")), range(key(1, b"k"), KeyPrefix::of(1).end())];
+        let kept = [
+            range(key(1, b"k"), KeyPrefix::of(2).end()),
+            range(key(1, b"x"), key(2, b"m")),
+            range(key(2, b""), key(2, b"z")),
+        ];
+        let found = LiveKeys::new(set).kept(&RangeTombstones::new(dropped.into_iter().chain(kept.clone())));
+        assert_eq!(found, RangeTombstones::new(kept));
+    }
 }

@@ -34,11 +34,30 @@ pub struct Builder {
 
 impl Db {
     /// Opens the database in directory `path` with the default options, creating it if there is none. See [`Builder::open`] for details and errors.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?; // created if there is none
+    /// assert!(matches!(mini_engine::Db::open(dir.path()), Err(mini_engine::Error::Locked { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Db::builder(path).open()
     }
 
     /// Creates a builder that opens the database in directory `path` with the caller's options.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use mini_engine::{Compression, Db, Durability};
+    ///
+    /// let db = Db::builder(dir.path()).cache_bytes(256 << 20).durability(Durability::Synced).compression(Compression::Lz4).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use self::background::{flush_all, settle_level_0, wait_flushed, wait_idle};
 use self::core::{Core, Phase};
 use self::handle::Handle;
-use self::transaction::transact;
+use self::transaction::{transact, transact_exclusive};
 use self::write::{WriteMode, freeze_active, persist, wait_for_room, write};
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -45,7 +45,7 @@ pub use self::care::{
 pub use self::keyspace::{Keyspace, KeyspaceBatch};
 pub use self::read::{Cursor, Iter, QuarantinedTable, Snapshot};
 pub use self::recovery::{RecoveryReport, TornTail};
-pub use self::transaction::{KeyspaceTransaction, Transaction, TransactionIter};
+pub use self::transaction::{KeyspaceTransaction, Savepoint, Transaction, TransactionIter};
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
@@ -185,6 +185,21 @@ impl Db {
     /// The call waits if frozen memtables cannot be flushed fast enough, if compactions must first take tables off level 0, until a
     /// [`Keyspace::ingest`] ends, and for the next log. If the operation that it waits for fails, the wait ends with the error of that operation.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// use mini_engine::{Durability, WriteBatch};
+    ///
+    /// let index = db.keyspace("by colour")?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.insert("apple", "red")?;
+    /// batch.keyspace(&index).insert("red/apple", "")?;
+    /// db.write(batch, Durability::Synced)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Stalled`] if level 0 is full and cannot be compacted: nothing was written, and writes succeed again once it can be compacted.
     /// [`Error::Io`] if space or file handles are lacking for the log, or for a flush or compaction that this would wait for, unless
@@ -285,7 +300,64 @@ impl Db {
         transact(self.core(), durability, body)
     }
 
+    /// Like [`Db::transact`], but such calls run one at a time, in any order, and so never conflict with each other: where many threads change the
+    /// same entries, `body` usually runs once. Another call waits until `body` has returned and its writes are visible; syncs are shared. Reads, plain
+    /// writes and other transactions do not wait. `body` starts again if one of them has changed something that it has read.
+    ///
+    /// So `body` must not wait for a thread that calls this too.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = mini_engine::Db::open(dir.path())?;
+    /// let (waiting, leased) = (db.keyspace("waiting")?, db.keyspace("leased")?);
+    /// waiting.insert("1", "job")?;
+    /// let lease = || {
+    ///     db.transact_exclusive(|tx| {
+    ///         let job = tx.keyspace(&waiting).pop_first()?;
+    ///         job.iter().try_for_each(|(key, job)| tx.keyspace(&leased).insert(key, job))?;
+    ///         Ok::<_, mini_engine::Error>(job)
+    ///     })
+    /// };
+    /// assert!(lease()?.is_some() && lease()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Db::transact`]; [`Error::InvalidArgument`] from a call inside another one in the same thread.
+    pub fn transact_exclusive<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.transact_exclusive_with(self.core().store.options.durability, body)
+    }
+
+    /// Like [`Db::transact_exclusive`], with this durability.
+    ///
+    /// # Errors
+    /// The errors of [`Db::transact_exclusive`].
+    pub fn transact_exclusive_with<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        body: impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        transact_exclusive(self.core(), durability, body)
+    }
+
     /// Gives all writes so far the requested durability. Every write already has [`Durability::Buffered`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for n in 0..1000_u32 {
+    ///     db.insert(n.to_be_bytes(), "buffered")?;
+    /// }
+    /// db.persist(mini_engine::Durability::Synced)?; // one sync for all of them
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Io`] if a log cannot be synced, then [`Error::ReadOnly`] from every later write; [`Error::Closed`].
@@ -382,6 +454,16 @@ impl Db {
     /// Reads and checks every block of every table, and also the manifest unless the database was opened read-only, and checks that manifest and
     /// tables agree. Takes time in proportion to the database, and does not change the cache.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// let report = db.verify()?;
+    /// assert!(report.is_sound(), "{report:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Closed`]. Damage to the files is listed in the report; [`VerifyReport::into_result`] turns it into an error.
     pub fn verify(&self) -> Result<VerifyReport> {
@@ -391,6 +473,18 @@ impl Db {
     /// Flushes all writes to tables, syncs them, and ends the workers; a read-only handle has nothing to do. Every other handle returns
     /// [`Error::Closed`] from then on; snapshots and iterators can still be read. The directory is locked until the last of all these is dropped. Due
     /// and running compactions are left to the next open, except compactions of small tables within level 0, which run first.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// db.close()?;
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// assert!(db.contains_key("apple")?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::ReadOnly`] with the first failure, now or earlier; a reopen shows what is durable. Otherwise the errors of [`Db::flush`]: then the
@@ -452,6 +546,17 @@ impl Db {
     }
 
     /// The counters since the database was opened, and the present size of its levels.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// let metrics = db.metrics();
+    /// println!("{} syncs, {} conflicts", metrics.wal_syncs, metrics.conflicts);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metrics(&self) -> Metrics {
         admin::metrics(self.core())
     }

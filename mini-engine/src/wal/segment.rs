@@ -120,6 +120,11 @@ impl Segment {
         self.commit.synced()
     }
 
+    /// Whether `end` is the end of a frame of this log.
+    pub(crate) fn has_frames_before(&self, end: u64) -> bool {
+        end > FIRST_FRAME
+    }
+
     pub(crate) fn is_synced_at_all(&self) -> bool {
         self.synced() > FIRST_FRAME
     }

@@ -7,6 +7,7 @@ mod clock;
 mod cover;
 mod dead_ranges;
 mod directory;
+mod exclusive;
 mod failure;
 mod install;
 mod keyspaces;

@@ -18,6 +18,7 @@ use super::clock::Clock;
 use super::cover::{Cover, Reserve};
 use super::dead_ranges::PresentDeadRanges;
 use super::directory::DirectoryLock;
+use super::exclusive::ExclusiveTurn;
 use super::failure::Failure;
 use super::keyspaces::Keyspaces;
 use super::log_sync::LogSync;
@@ -122,6 +123,7 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) dead: PresentDeadRanges,
     pub(crate) recording: Recording,
+    pub(crate) exclusive: ExclusiveTurn,
     pub(crate) memtables: MemtableFactory,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) keyspaces: Keyspaces,
@@ -189,6 +191,7 @@ impl Core {
             snapshots: SnapshotRegistry::default(),
             dead: PresentDeadRanges::default(),
             recording: Recording::default(),
+            exclusive: ExclusiveTurn::default(),
             keyspaces: Keyspaces::new(keyspaces),
             manifest: Mutex::new(opened.manifest),
             state: Mutex::new(state),
@@ -382,7 +385,10 @@ impl Core {
         drop(state);
         self.wait_visible(last_seqno)?;
         log.complete(end);
-        self.sync_whole(&log)
+        match log.has_frames_before(end) {
+            true => self.sync_log(&log, end),
+            false => self.sync_whole(&log),
+        }
     }
 
     /// Makes the log and all earlier ones durable. A log without frames needs no sync itself, but earlier logs may need one. So this does not use the

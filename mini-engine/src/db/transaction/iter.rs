@@ -33,6 +33,8 @@ pub struct TransactionIter<'a> {
     committed: Iter,
     prefix: KeyPrefix,
     bounds: OwnedBounds,
+    /// The bounds of `committed`.
+    scanned: OwnedBounds,
     /// The keys between those that the two ends have yielded last.
     rest: OwnedBounds,
     front: End,
@@ -51,13 +53,13 @@ struct End {
 impl<'a> TransactionIter<'a> {
     pub(super) fn new(
         pending: &'a RefCell<Pending>,
-        committed: Iter,
+        (committed, scanned): (Iter, OwnedBounds),
         prefix: KeyPrefix,
         bounds: OwnedBounds,
     ) -> TransactionIter<'a> {
         let (rest, front, back) = (bounds.clone(), End::default(), End::default());
         let is_over = is_inverted(&bounds);
-        TransactionIter { pending, committed, prefix, bounds, rest, front, back, is_over }
+        TransactionIter { pending, committed, prefix, bounds, scanned, rest, front, back, is_over }
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<Entry>> {
@@ -101,7 +103,7 @@ impl<'a> TransactionIter<'a> {
                 Direction::Backward => &self.back.next,
             };
             let key = committed.as_ref().or(next.as_ref()).map(|(key, ..)| &**key);
-            self.pending.borrow_mut().note_written(&self.bounds, direction, key, passed);
+            self.pending.borrow_mut().note_written(&self.scanned, direction, key, passed);
         }
         Ok(committed.or_else(|| own.map(|(key, value)| (key, value, None))))
     }

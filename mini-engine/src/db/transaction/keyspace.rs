@@ -113,8 +113,8 @@ impl<'a> KeyspaceTransaction<'a> {
         let scan = self.state.snapshot_for(&self.keyspace).and_then(|snapshot| snapshot.scan_in(&self.keyspace));
         // The transaction's own writes at the ends of the range are stepped over only once (`pending.rs`).
         let left = self.state.pending.borrow_mut().without_written_ends(&bounds);
-        let committed = Iter::new(scan, KeyPrefix::NONE, left);
-        TransactionIter::new(&self.state.pending, committed, self.key_prefix(), bounds)
+        let committed = Iter::new(scan, KeyPrefix::NONE, left.clone());
+        TransactionIter::new(&self.state.pending, (committed, left), self.key_prefix(), bounds)
     }
 
     /// See [`Transaction::prefix`](crate::Transaction::prefix).

@@ -4,6 +4,7 @@
 //! entries; `commit` is the check, and explains why transactions are serializable.
 
 mod commit;
+mod exclusive;
 mod iter;
 mod keyspace;
 mod pending;
@@ -12,14 +13,17 @@ mod state;
 mod writes;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use self::commit::{commit, validate, validate_expiries};
 use self::state::TransactionState;
+use self::writes::SavepointId;
 use super::core::Core;
 use crate::error::{Error, Result};
 use crate::types::{Durability, KeyBounds, KeyspaceRef, SeqNo, Slice};
 
+pub(crate) use self::exclusive::transact_exclusive;
 pub use self::iter::TransactionIter;
 pub use self::keyspace::KeyspaceTransaction;
 pub(crate) use self::state::ConflictCheck;
@@ -202,6 +206,55 @@ impl Transaction {
         self.default().remove_prefix(prefix)
     }
 
+    /// Marks the present state of the writes; [`Transaction::roll_back_to`] returns to it. O(1). From then on the transaction also keeps what later
+    /// writes replace, as part of its memory, until the commit, a rollback or [`Transaction::release`].
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// # let is_valid = |row: &str| row != "bad";
+    /// db.transact(|tx| {
+    ///     for (key, row) in [("1", "good"), ("2", "bad")] {
+    ///         let before = tx.savepoint();
+    ///         tx.insert(key, row)?;
+    ///         if !is_valid(row) {
+    ///             tx.roll_back_to(&before)?;
+    ///         }
+    ///     }
+    ///     Ok::<_, mini_engine::Error>(())
+    /// })?;
+    /// assert!(db.contains_key("1")? && !db.contains_key("2")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn savepoint(&self) -> Savepoint {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: only the numbers must differ.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.state.pending.borrow_mut().writes.add_savepoint(id);
+        Savepoint { id }
+    }
+
+    /// Undoes all writes since `savepoint`, in all keyspaces. The savepoint stays, and those made after it end. Reads stay: a commit checks them too.
+    /// An open iterator continues behind its last entry, and may leave out entries that are back. O(n log m) for n undone writes among m, and O(log s)
+    /// for s savepoints.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the savepoint is of another transaction, or has ended; then nothing changes.
+    pub fn roll_back_to(&self, savepoint: &Savepoint) -> Result<()> {
+        self.state.pending.borrow_mut().roll_back_to(savepoint.id)
+    }
+
+    /// Ends `savepoint`, and those made after it, and keeps all writes. If it was the oldest one, what later writes have replaced is forgotten: O(m) for
+    /// m writes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the savepoint is of another transaction, or has ended; then nothing changes.
+    pub fn release(&self, savepoint: &Savepoint) -> Result<()> {
+        self.state.pending.borrow_mut().writes.release(savepoint.id)
+    }
+
     /// Fails if something that was read has changed or expired by now: then a commit would fail too. A long transaction may call this before it
     /// continues. Costs the first part of a commit, and waits for no write.
     ///
@@ -246,9 +299,19 @@ impl Transaction {
         KeyspaceTransaction::new(&self.state, keyspace.clone())
     }
 
+    fn has_written(&self) -> bool {
+        !self.state.pending.borrow().writes.is_empty()
+    }
+
     fn default(&self) -> KeyspaceTransaction<'_> {
         KeyspaceTransaction::new(&self.state, KeyspaceRef::DEFAULT)
     }
+}
+
+/// A state of the writes of a [`Transaction`], made by [`Transaction::savepoint`].
+#[derive(Debug)]
+pub struct Savepoint {
+    id: SavepointId,
 }
 
 /// Runs `body` on new transactions until one is committed, or until `body` fails for another reason than a conflict.

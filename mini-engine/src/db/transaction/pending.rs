@@ -7,7 +7,7 @@
 use std::ops::Bound;
 
 use super::reads::{RangeSlot, Reads};
-use super::writes::{Expiring, Writes, bytes_of};
+use super::writes::{Expiring, SavepointId, Writes};
 use crate::db::core::{DeadRanges, Moment};
 use crate::error::{Error, Result};
 use crate::iter::Direction;
@@ -65,15 +65,22 @@ impl Pending {
 
     /// Sets `key` to `value`, or removes it.
     pub(super) fn set(&mut self, key: &[u8], value: Option<Expiring<&[u8]>>) -> Result<()> {
-        self.check_room(bytes_of(key, value.map(|(value, _)| value)))?;
+        self.check_room(self.writes.bytes_for(key, value.map(|(value, _)| value)))?;
         self.writes.set(key, value);
         Ok(())
     }
 
     /// Removes the keys from `start` up to `end`, exclusive.
     pub(super) fn remove_range(&mut self, start: Slice, end: Slice) -> Result<()> {
-        self.check_room(bytes_of(&start, Some(&end)))?;
+        self.check_room(self.writes.bytes_for(&start, Some(&end)))?;
         self.writes.remove_range(start, end)
+    }
+
+    /// Undoes the writes since a savepoint, and keeps the reads: their results may have decided what is written next.
+    pub(super) fn roll_back_to(&mut self, savepoint: SavepointId) -> Result<()> {
+        self.writes.roll_back_to(savepoint)?;
+        self.written = DeadRanges::default();
+        Ok(())
     }
 
     /// Returns the writes as a batch, and the reads.

@@ -17,3 +17,4 @@ mod ranges;
 mod read_only;
 mod readers;
 mod reads;
+mod typed;

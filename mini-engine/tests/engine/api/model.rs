@@ -15,7 +15,10 @@ const LEVELED: Chosen = Chosen {
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    // `MODEL_CASES` sets another number of them.
+    #![proptest_config(ProptestConfig {
+        cases: proof::environment::number("MODEL_CASES").unwrap_or(48) as u32, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_read_agrees_with_an_ordinary_map_after_every_step(

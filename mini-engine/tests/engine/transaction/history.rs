@@ -21,6 +21,8 @@ pub(super) enum Op {
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     RemoveRange(Bounds),
+    /// Operations after a savepoint, to which the transaction then returns.
+    RolledBack(Vec<Op>),
 }
 
 /// The entries that an operation has returned; a read of one key has a value without a key.
@@ -41,7 +43,7 @@ impl Op {
             };
             (bound(random), bound(random))
         };
-        match random.below(16) {
+        match random.below(17) {
             0..4 => Op::Get(key(random)),
             4 => Op::Contains(key(random)),
             5 => Op::GetMany((0..3).map(|_| key(random)).collect()),
@@ -50,6 +52,7 @@ impl Op {
             8..10 => Op::Walk(bounds(random), (0..random.below(5)).map(|_| random.one_in(2)).collect()),
             10..14 => Op::Insert(key(random), value.to_vec()),
             14 => Op::Remove(key(random)),
+            15 => Op::RolledBack((0..1 + random.below(5)).map(|_| Op::random(random, value)).collect()),
             _ => {
                 // Never inverted, because a removal of an inverted range is no write.
                 let (from, more) = (random.below(KEYS), random.below(KEYS));
@@ -80,6 +83,12 @@ impl Op {
             Op::Insert(key, value) => transaction.insert(key, value).map(|()| Vec::new())?,
             Op::Remove(key) => transaction.remove(key).map(|()| Vec::new())?,
             Op::RemoveRange(bounds) => transaction.remove_range(bounds.clone()).map(|()| Vec::new())?,
+            Op::RolledBack(ops) => {
+                let savepoint = transaction.savepoint();
+                let answers = ops.iter().map(|op| op.run(transaction)).collect::<Result<Vec<_>, _>>()?;
+                transaction.roll_back_to(&savepoint)?;
+                answers.concat()
+            }
         })
     }
 
@@ -114,6 +123,10 @@ impl Op {
             Op::RemoveRange(bounds) => {
                 model.retain(|key, _| !std::ops::RangeBounds::contains(bounds, key));
                 Vec::new()
+            }
+            Op::RolledBack(ops) => {
+                let mut copy = model.clone();
+                ops.iter().flat_map(|op| op.run_on_model(&mut copy)).collect()
             }
         }
     }

@@ -29,6 +29,32 @@ fn keyspaces_are_written_together_and_conflict_by_their_own_keys() {
 }
 
 #[test]
+fn ranges_of_neighbouring_keyspaces_stay_apart() {
+    // Catches removed keys that return: a transaction joined the removals of neighbouring keyspaces, and one of these was dropped with the whole range.
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
+        for dropped in 0..3 {
+            let (_dir, db) = fresh();
+            let spaces = ["a", "b", "c"].map(|name| db.keyspace(name).unwrap());
+            spaces.iter().for_each(|space| space.insert("k", "").unwrap());
+            db.flush().unwrap();
+            let transaction = db.transaction();
+            for at in order {
+                transaction.keyspace(&spaces[at]).remove_range("m"..).unwrap();
+                transaction.keyspace(&spaces[at]).remove_range(.."m").unwrap();
+            }
+            transaction.commit(Durability::Buffered).unwrap();
+            assert_eq!(db.snapshot().seqno(), 6, "three entries and a range for each keyspace");
+            db.drop_keyspace(spaces[dropped].name()).unwrap();
+            for _ in 0..2 {
+                let rest = spaces.iter().enumerate().filter(|(at, _)| *at != dropped);
+                assert!(rest.map(|(_, space)| space.iter().count()).eq([0, 0]), "{order:?}, {dropped} dropped");
+                db.flush().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn a_range_of_a_keyspace_ends_at_its_borders() {
     // Catches a scan with entries of a neighbouring keyspace, keys that are shown with their prefix, an unbounded range that conflicts with writes
     // to neighbours, and a removal of all keys that affects neighbours.

@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod costs;
+mod exclusive;
 mod expiry;
 mod history;
 mod keyspaces;

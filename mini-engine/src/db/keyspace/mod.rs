@@ -1,5 +1,7 @@
 //! [`Keyspace`]: the reads and writes of one keyspace.
 
+mod batch;
+
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,9 +13,11 @@ use super::transaction::{ConflictCheck, KeyspaceTransaction, Transaction, update
 use super::write::{WriteMode, write, write_one};
 use crate::error::{Error, Result};
 use crate::types::{
-    CompareAndSwapError, Durability, KeyBounds, KeyPrefix, KeyspaceRef, SeqNo, Slice, WriteBatch, check_key,
-    check_value, prefix_bounds, system_time,
+    CompareAndSwapError, Durability, KeyBounds, KeyspaceRef, SeqNo, Slice, WriteBatch, check_key, check_value,
+    prefix_bounds, system_time,
 };
+
+pub use self::batch::KeyspaceBatch;
 
 /// A separate set of keys in a database, created by [`Db::keyspace`](crate::Db::keyspace); RocksDB calls it a column family. A cheap handle: clone it
 /// freely, use it from any number of threads.
@@ -64,6 +68,17 @@ impl Keyspace {
     /// The newest value of `key`. Costs O(log n) in memtables, plus at most one block read in each table whose key range and filter do not rule the
     /// key out. A value of more than 128 bytes from a table is a slice of its cached block.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(db.get("pear")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] if a table that may hold the key cannot be read (an older value is never returned instead);
     /// [`Error::Closed`].
@@ -80,6 +95,17 @@ impl Keyspace {
     ///
     /// Cheaper than separate reads: keys are sorted and searched for together, so that cache misses overlap and a block with several of the keys is
     /// read once. O(n log n) for the sort, besides the reads.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// let colours = db.get_many(["pear", "apple"])?;
+    /// assert!(colours[0].is_none() && colours[1].as_deref() == Some(b"red"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The same as for [`Keyspace::get`], if the read of any key fails.
@@ -125,6 +151,18 @@ impl Keyspace {
 
     /// Sets `key` to `value`, with the durability that the options set. See [`Db::write`](crate::Db::write).
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// db.insert([0, 1, 2], 7_u64.to_be_bytes())?;
+    /// db.insert("apple", "green")?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key or value past its limit, and the errors of [`Db::write`](crate::Db::write).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
@@ -132,6 +170,18 @@ impl Keyspace {
     }
 
     /// Removes `key`, whether or not it has a value, with the durability that the options set. See [`Db::write`](crate::Db::write).
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("apple", "red")?;
+    /// db.remove("apple")?;
+    /// db.remove("pear")?;
+    /// assert!(!db.contains_key("apple")?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key past its limit, and the errors of [`Db::write`](crate::Db::write).
@@ -294,6 +344,19 @@ impl Keyspace {
     /// has stepped over are skipped by later reads. The same holds for the first and the last entry of a range or a prefix, of a snapshot, and of a
     /// transaction.
     ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("b", "2")?;
+    /// db.insert("a", "1")?;
+    /// let (key, value) = db.first()?.expect("there are two");
+    /// assert_eq!((&*key, &*value), (&b"a"[..], &b"1"[..]));
+    /// assert_eq!(db.last()?.map(|(key, _)| key.to_vec()), Some(b"b".to_vec()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corruption`] of the tables searched; [`Error::Closed`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
@@ -386,27 +449,100 @@ impl Keyspace {
     }
 
     /// All present entries in key order, readable from both ends. The iterator yields errors.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for (key, value) in [("b", "2"), ("a", "1")] {
+    ///     db.insert(key, value)?;
+    /// }
+    /// for entry in db.iter() {
+    ///     let (key, value) = entry?;
+    ///     println!("{} is {}", key.escape_ascii(), value.escape_ascii());
+    /// }
+    /// assert_eq!(db.iter().rev().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
     /// The entries whose keys lie in `bounds`. Inverted bounds are empty. The iterator yields errors.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for n in 0..100_u32 {
+    ///     db.insert(n.to_be_bytes(), "")?;
+    /// }
+    /// let (from, to) = (10_u32.to_be_bytes(), 20_u32.to_be_bytes());
+    /// assert_eq!(db.range(from..to).count(), 10);
+    /// // The next page of a list: what comes behind the last key of this page.
+    /// use std::ops::Bound::{Excluded, Unbounded};
+    /// let next = db.range((Excluded(from), Unbounded)).take(5);
+    /// assert_eq!(next.last().transpose()?.map(|(key, _)| key.to_vec()), Some(15_u32.to_be_bytes().to_vec()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn range(&self, bounds: impl KeyBounds) -> Iter {
         Iter::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&bounds))
     }
 
     /// The entries whose keys start with `prefix`. The iterator yields errors.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for key in ["user/1/name", "user/1/mail", "user/10/name"] {
+    ///     db.insert(key, "")?;
+    /// }
+    /// assert_eq!(db.prefix("user/1/").count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.range(prefix_bounds(prefix.as_ref()))
     }
 
     /// A cursor over all present entries.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// for key in ["a", "c", "e"] {
+    ///     db.insert(key, "")?;
+    /// }
+    /// let mut cursor = db.cursor();
+    /// cursor.seek("b")?;
+    /// assert_eq!(cursor.key(), b"c");
+    /// cursor.retreat()?;
+    /// assert!(cursor.valid() && cursor.key() == b"a");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cursor(&self) -> Cursor {
         Cursor::new(self.scan(), self.keyspace.prefix, self.keyspace.prefix.bounds(&..))
     }
 
     /// The database at this moment, for as long as the snapshot is kept. O(1). The snapshot reads this keyspace, and [`Snapshot::keyspace`] another
     /// one at the same moment. The snapshot of a closed handle returns [`Error::Closed`] from every read.
+    ///
+    /// ```
+    /// # fn main() -> mini_engine::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = mini_engine::Db::open(dir.path())?;
+    /// db.insert("balance", "100")?;
+    /// let before = db.snapshot();
+    /// db.insert("balance", "70")?;
+    /// assert_eq!(before.get("balance")?.as_deref(), Some(&b"100"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::now(self.core(), self.keyspace.clone())
     }
@@ -533,57 +669,5 @@ impl Transaction {
     /// ```
     pub fn keyspace(&self, keyspace: &Keyspace) -> KeyspaceTransaction<'_> {
         self.of_keyspace(&keyspace.keyspace)
-    }
-}
-
-/// Adds operations in one keyspace to a [`WriteBatch`]; created by [`WriteBatch::keyspace`].
-#[derive(Debug)]
-pub struct KeyspaceBatch<'a> {
-    batch: &'a mut WriteBatch,
-    prefix: KeyPrefix,
-    /// The expiry of insertions that do not give one.
-    expiry: Option<SystemTime>,
-}
-
-impl WriteBatch {
-    /// Selects `keyspace`: operations added there become part of this batch, in the order of the calls. A write of the batch returns
-    /// [`Error::NoKeyspace`] if the keyspace was dropped, and [`Error::InvalidArgument`] if it belongs to another database: then nothing is written.
-    pub fn keyspace(&mut self, keyspace: &Keyspace) -> KeyspaceBatch<'_> {
-        self.note_keyspace(&keyspace.keyspace);
-        let expiry = keyspace.core().default_expiry(&keyspace.keyspace);
-        KeyspaceBatch { batch: self, prefix: keyspace.keyspace.prefix, expiry }
-    }
-}
-
-impl KeyspaceBatch<'_> {
-    /// Adds the insertion of `value` under `key`. Errors are those of [`WriteBatch::insert`].
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), self.expiry)
-    }
-
-    /// Adds the insertion of `value` under `key`, which expires at `at`, or never if that is `None`. Errors are those of
-    /// [`WriteBatch::insert_with_expiry`].
-    pub fn insert_with_expiry(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        at: impl Into<Option<SystemTime>>,
-    ) -> Result<()> {
-        self.batch.insert_in(self.prefix, key.as_ref(), value.as_ref(), at.into())
-    }
-
-    /// Adds the removal of `key`, whether or not it exists. Errors are those of [`WriteBatch::remove`].
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.batch.remove_in(self.prefix, key.as_ref())
-    }
-
-    /// Adds the removal of all keys of the keyspace within `bounds`. Errors are those of [`WriteBatch::remove_range`].
-    pub fn remove_range(&mut self, bounds: impl KeyBounds) -> Result<()> {
-        self.batch.remove_range_in(self.prefix, &bounds)
-    }
-
-    /// Adds the removal of all keys of the keyspace that begin with `prefix`. Errors are those of [`WriteBatch::remove_range`].
-    pub fn remove_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        self.remove_range(prefix_bounds(prefix.as_ref()))
     }
 }
