@@ -13,7 +13,7 @@ use crate::iter::EntryIter;
 use crate::manifest::KeyspaceSet;
 use crate::memtables::{LoggedMemtable, MemtableIter};
 use crate::table::{OpenRun, RunIter, RunTable};
-use crate::types::{RangeTombstones, Slice, place_after};
+use crate::types::{MAX_SEQNO, RangeTombstones, SeqNo, Slice, place_after};
 
 /// The inputs of a compaction or a flush.
 #[derive(Debug)]
@@ -21,29 +21,37 @@ pub(crate) struct Inputs<I> {
     pub(crate) entries: Vec<I>,
     /// The range tombstones of all inputs: for the same keys, the newest of each stripe (`retention.rs`).
     pub(crate) ranges: RangeTombstones,
+    /// Versions with greater numbers are left out.
+    pub(crate) upto: SeqNo,
 }
 
 impl<I> Inputs<I> {
     /// Inputs without range tombstones.
     pub(crate) fn without_ranges(entries: Vec<I>) -> Self {
-        Self { entries, ranges: RangeTombstones::default() }
+        Self { entries, ranges: RangeTombstones::default(), upto: MAX_SEQNO }
     }
 }
 
 impl Inputs<MemtableIter> {
     /// The inputs of a flush, where `older_last` is the last key of all tables with older entries. Range tombstones are cut after the last key of all
     /// entries and tables, because they hide nothing beyond it. So a range tombstone without an end does not make its table span all future keys.
-    pub(crate) fn of_memtable(memtable: &LoggedMemtable, retention: Retention<'_>, older_last: &[u8]) -> Result<Self> {
+    /// Versions with numbers above `upto` are left out.
+    pub(crate) fn of_memtable(
+        memtable: &LoggedMemtable,
+        upto: SeqNo,
+        retention: Retention<'_>,
+        older_last: &[u8],
+    ) -> Result<Self> {
         let mut entries = memtable.iter();
         let sets = memtable.range_sets();
         if sets.is_empty() {
-            return Ok(Self::without_ranges(vec![entries]));
+            return Ok(Self { upto, ..Self::without_ranges(vec![entries]) });
         }
         entries.seek_to_last()?;
         let end = Slice::from(place_after(entries.key().max(older_last)));
         let ranges = RangeTombstones::union(sets.iter().map(|set| &**set)).within(&Slice::default(), &end);
-        let ranges = retention.reduced(&ranges);
-        Ok(Self { entries: vec![entries], ranges })
+        let ranges = retention.reduced(&ranges.retain(|range| range.seqno <= upto));
+        Ok(Self { entries: vec![entries], ranges, upto })
     }
 }
 
@@ -66,6 +74,6 @@ impl Inputs<RunIter> {
         let tables = runs.iter().flat_map(OpenRun::tables);
         let covered: HashSet<u64> = tables.filter(is_covered).map(RunTable::number).collect();
         let entries = runs.iter().map(|run| run.without(|table| covered.contains(&table.number())).iter_uncached());
-        Ok((Self { entries: entries.collect(), ranges }, covered))
+        Ok((Self { entries: entries.collect(), ranges, upto: MAX_SEQNO }, covered))
     }
 }

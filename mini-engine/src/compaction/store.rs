@@ -321,12 +321,16 @@ fn copy<I: EntryIter>(
     limits: Limits<'_>,
     output: &mut Output<'_>,
 ) -> Result<Option<Written>> {
-    let Inputs { entries, ranges } = inputs;
+    let Inputs { entries, ranges, upto } = inputs;
     let mut merged = MergeIter::new(entries);
     let (mut shadowing, mut covering) = (Shadowing::new(retention), Covering::new(retention, &ranges));
     let mut copied = Written::default();
     merged.seek_to_first()?;
     while merged.valid() {
+        if merged.seqno() > upto {
+            merged.next()?;
+            continue;
+        }
         // Relaxed: reading the flag late costs time, not correctness.
         let is_cancelled = copied.entry_bytes >= limits.share_bytes && limits.cancel.load(Ordering::Relaxed);
         if is_cancelled && (limits.piece_bytes.is_none() || copied.entries == 0) {

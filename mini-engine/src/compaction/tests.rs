@@ -13,7 +13,7 @@ use crate::manifest::{FileNumbers, KeyspaceSet, RunId, Version, VersionEdit};
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compression, MemtableKind, Options};
 use crate::table::{OpenRun, RunTable, Table, TableMeta};
-use crate::types::{RangeTombstone, SeqNo};
+use crate::types::{MAX_SEQNO, RangeTombstone, SeqNo};
 use proof::TempDir;
 
 fn store(fs: Arc<dyn FileSystem>, dir: &Path) -> TableStore {
@@ -322,7 +322,7 @@ fn table_with_range(
     memtable.table.reserve(&[Op::Delete { key: start.as_bytes() }]).unwrap().apply(seqno);
     memtable.add_ranges([RangeTombstone { start: start.as_bytes().into(), end: end.as_bytes().into(), seqno }]);
     let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
-    let inputs = Inputs::of_memtable(&memtable, retention, b"zz").unwrap();
+    let inputs = Inputs::of_memtable(&memtable, MAX_SEQNO, retention, b"zz").unwrap();
     let limits = AtomicBool::new(false);
     let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&limits)).unwrap();
     written.expect("not cancelled").tables.remove(0)

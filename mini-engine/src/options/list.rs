@@ -140,11 +140,15 @@ macro_rules! define_setters {
             /// [`Db::refresh`](crate::Db::refresh) moves it on. Snapshots and iterators stay at their moment. Writes return
             /// [`Error::ReadOnly`](crate::Error::ReadOnly), and [`Db::checkpoint`](crate::Db::checkpoint) copies the moment.
             ///
-            /// A reader takes no lock and changes no file, so neither side waits for the other or can do it harm, whenever one of them is killed.
+            /// A reader takes no lock and changes no file, so neither side waits for the other or can do it harm, whenever one of them is killed. But it
+            /// takes space: a table that the writer has removed keeps its space on the disk as long as a reader, or a snapshot or an iterator of one,
+            /// holds it open. Refresh a reader that lives long.
             /// It works on a read-only mount of a directory to which another machine's processes do not write: writer and readers must share the
             /// memory in which the system keeps files, which network file systems do not. The writes that are only in logs are kept in memory
-            /// ([`Options::replay_memory_bytes`]). All tables of the moment stay open, so the process needs a file handle for each
-            /// (`RLIMIT_NOFILE`); their space is freed when the reader has moved on or has ended. Available on Unix.
+            /// ([`Options::replay_memory_bytes`]). All tables of the moment stay open, so the process needs a file handle for each: with more tables
+            /// than the limit of the process (`RLIMIT_NOFILE`), or than [`Options::max_open_files`] if it is set, an open or a refresh returns
+            /// [`Error::Full`](crate::Error::Full). On systems other than Unix, an open returns
+            /// [`Error::InvalidArgument`](crate::Error::InvalidArgument).
             ///
             /// In rare cases a reader shows a write for which the writer then gets an error: one that fails because the disk is full. After a
             /// failed sync it shows what the writer shows.

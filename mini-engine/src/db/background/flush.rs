@@ -14,6 +14,7 @@ use crate::db::write::freeze_active;
 use crate::error::{Error, Result};
 use crate::lock::wait;
 use crate::manifest::{RunId, VersionEdit};
+use crate::types::MAX_SEQNO;
 
 /// Flushes the oldest frozen memtable, if there is one, unless the engine shuts down meanwhile. Takes time in proportion to the memtable, and
 /// O(runs), however many tables there are.
@@ -24,7 +25,7 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     // A flush is a compaction with one input, so the same entries may be dropped. Tombstones stay, because older tables may hold their keys.
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
     let retention = Retention { snapshots: &snapshots, instants: &instants, tombstones: Tombstones::KeepAll };
-    let inputs = Inputs::of_memtable(&oldest.memtable, retention, &view.version.last_key())?;
+    let inputs = Inputs::of_memtable(&oldest.memtable, MAX_SEQNO, retention, &view.version.last_key())?;
     let spec = OutputSpec::flush(filter_bits_of_flush(&core.store.options, &view.version, oldest.memtable.entries()));
     // The view must not hold the inputs of compactions that end meanwhile.
     drop(view);

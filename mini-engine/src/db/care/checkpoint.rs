@@ -55,12 +55,13 @@ pub(crate) fn checkpoint_moment(core: &Core, dir: &Path) -> Result<()> {
         let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
         let mut version = state.version.clone();
         for memtable in view.frozen.iter().rev().map(|frozen| &frozen.memtable).chain([&view.active]) {
-            let inputs = Inputs::of_memtable(memtable, Retention::NEWEST, &version.last_key())?;
+            // A refresh that has failed may have left newer ones there.
+            let inputs = Inputs::of_memtable(memtable, view.upto, Retention::NEWEST, &version.last_key())?;
             let added = version.apply(&store.write_all(inputs, spec)?.as_edit(RunId::LEVEL_0));
             version = Arc::new(added.map_err(|what| Error::corruption(&dir.join(CURRENT), 0, what))?);
         }
         let clock = core.clock.latest();
-        Ok((ManifestState { version, last_seqno: core.visible(), clock, ..state }, numbers))
+        Ok((ManifestState { version, last_seqno: view.upto, clock, ..state }, numbers))
     })
 }
 

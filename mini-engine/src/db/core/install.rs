@@ -105,9 +105,13 @@ impl Core {
     }
 
     /// Shows the state in which another process has left the files (`recovery/follow.rs`): its manifest `number` has the contents `written`, and `view`
-    /// has all writes up to `last`. Keyspaces are marked as dropped before a view without their entries is published, the clock is raised before the
-    /// view, and the view is published before its numbers (rule 16, K3 of the clock).
-    pub(crate) fn show(&self, number: u64, written: &ManifestState, view: View, last: SeqNo) {
+    /// has all writes up to its number. Keyspaces are marked as dropped before a view without their entries is published, and the clock is raised before the
+    /// view (K3 of the clock).
+    ///
+    /// A read of this view is at its number, `View::upto`, whatever number becomes visible before or after: the writer's compactions drop versions that
+    /// only reads at older numbers need, and a view that was read before a failed write was cut off has other writes under the same numbers. So the
+    /// number is made visible before the view.
+    pub(crate) fn show(&self, number: u64, written: &ManifestState, view: View) {
         let mut manifest = lock(&self.manifest);
         let mut state = self.lock();
         if !Arc::ptr_eq(&manifest.state().keyspaces, &written.keyspaces) {
@@ -120,8 +124,8 @@ impl Core {
             self.clock.begin();
         }
         state.level_0_tables = view.version.runs(0).len();
+        self.show_unwritten(&mut state, view.upto);
         self.publish_view(&mut state, view);
-        self.show_unwritten(&mut state, last);
     }
 
     /// Records a keyspace that is new or has new options.

@@ -36,6 +36,9 @@ pub(crate) struct View {
     /// All entries of the active memtable have greater sequence numbers than this: a read at this number or a smaller one need not search that
     /// memtable. No entry of a frozen memtable or a table has a greater number.
     pub(crate) before_active: SeqNo,
+    /// The number at which this view is read, unless a smaller one is visible: that of its moment, in a reader of another process's database, and the
+    /// greatest number in all others.
+    pub(crate) upto: SeqNo,
     pub(crate) log: Arc<wal::Segment>,
     /// Newest first. Each memtable holds older writes than the one before it, and newer writes than all tables.
     pub(crate) frozen: Vec<FlushableMemtable>,

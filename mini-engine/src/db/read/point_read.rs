@@ -48,7 +48,7 @@ impl<'a> PointRead<'a> {
     {
         // A view without the entries of a dropped keyspace is published after the keyspace is marked.
         self.keyspace.map_or(Ok(()), KeyspaceRef::check)?;
-        Ok(self.at(view, self.snapshot.map_or_else(|| self.core.visible(), |snapshot| snapshot.seqno)))
+        Ok(self.at(view, self.snapshot.map_or_else(|| self.core.visible().min(view.upto), |snapshot| snapshot.seqno)))
     }
 
     /// The read in `view` at a number that was visible after the view was loaded.
@@ -84,6 +84,7 @@ pub(super) fn view_with_all_writes(core: &Core) -> (Arc<View>, SeqNo) {
     loop {
         let (view, seqno) = view_first(|| core.view.get(), || core.visible());
         if core.view.load(&pin()).has_writes_of(&view) {
+            let seqno = seqno.min(view.upto);
             return (view, seqno);
         }
     }

@@ -17,7 +17,7 @@
 //! however long it lives. A compaction treats an entry as expired only if it has expired for every reader that sees it (K3 of `core/clock.rs`).
 //!
 //! P8 In a reader of another process's database, no later view keeps the versions of its snapshots: the writer does not know them. So a snapshot pins
-//! its view there, with all writes up to its number, and all of its reads use this view.
+//! its view there, with all writes up to its number, and all of its reads use this view. Each view is read only at its own number (`View::upto`).
 //!
 //! P7 The core's dead ranges are for readers whose views have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if
 //! its active memtable was still active after the number was loaded, and no ingest came in between (P5); a snapshot's always has them. A snapshot

@@ -33,7 +33,7 @@ use crate::db::core::{
     Core, FlushableMemtable, OPENED_READ_ONLY, Opened, ScanCount, View, absolute, lock_directory, open_runs,
 };
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, handle_limit};
 use crate::manifest::{FileKind, FileNumbers, ManifestTail};
 use crate::memtables::{LoggedMemtable, MemtableFactory, memory_for};
 use crate::options::{MemtableKind, Options, RecoveryMode};
@@ -68,6 +68,8 @@ pub(crate) struct Follower {
     last_seqno: SeqNo,
     /// The log whose first frame did not follow at the last attempt, and the expected number.
     gap: Option<(u64, SeqNo)>,
+    /// The number of refreshes that have found no new write.
+    idle: u64,
     batches: u64,
     operations: u64,
 }
@@ -88,11 +90,16 @@ pub(crate) fn open_following(
         let what = "a reader cannot quarantine tables: open the database read-only, while no process writes to it";
         return Err(Error::InvalidArgument(what.to_owned()));
     }
+    if cfg!(not(unix)) {
+        let what =
+            "a reader needs a Unix system, where a file that is removed can still be read: open the database read-only";
+        return Err(Error::InvalidArgument(what.to_owned()));
+    }
     options.validate()?;
     let dir = &absolute(dir)?;
     let options = Options { read_only: true, memtable_kind: MemtableKind::SkipList, ..options };
     let (lock, fs) = lock_directory(fs, dir, &options)?;
-    let manifest = ManifestTail::open(&*fs, dir)?;
+    let manifest = open_manifest(&*fs, dir)?;
     // No file gets such a number.
     let numbers = Arc::new(FileNumbers::starting_at(manifest.state().next_file_number));
     let store = TableStore::new(fs, dir, options, numbers);
@@ -104,13 +111,12 @@ pub(crate) fn open_following(
         factory: MemtableFactory::new(store.options.memtable_kind, store.options.memtable_bytes),
         last_seqno: 0,
         gap: None,
+        idle: 0,
         batches: 0,
         operations: 0,
     };
     follower.read(&store)?;
-    let synced = follower.sync_records(&store);
-    follower.read(&store)?;
-    follower.check_ends(synced)?;
+    follower.read_to_synced_end(&store)?;
     let (number, state) = (follower.manifest.number(), follower.manifest.state().clone());
     store.set_keyspaces(state.keyspaces.clone());
     let view = follower.view(&store, None)?;
@@ -128,19 +134,40 @@ pub(crate) fn open_following(
     let last_seqno = follower.last_seqno;
     let core = Core::new(Opened { store, view: view.clone(), log, last_seqno, manifest, reserve: (0, 0) }, lock);
     core.refuse_writes();
-    core.show(number, &state, view, last_seqno);
+    core.show(number, &state, view);
     Ok((core, report, follower))
 }
 
 impl Follower {
-    /// Shows the present state of the files in `core`. Takes time in proportion to what was written since the last call; if the manifest has changed,
-    /// to its length and the number of tables, too.
-    pub(crate) fn refresh(&mut self, core: &Core) -> Result<()> {
+    /// Shows the present state of the files in `core`, and returns the number of its last write. Takes time in proportion to what was written since the
+    /// last call; if the manifest has changed, to its length and the number of tables, too; and sometimes to the length of the logs.
+    pub(crate) fn refresh(&mut self, core: &Core) -> Result<SeqNo> {
+        let before = self.last_seqno;
         self.read(&core.store)?;
+        self.check_for_damage(&core.store, self.last_seqno > before)?;
         let view = self.view(&core.store, Some(&core.view.get()))?;
-        core.show(self.manifest.number(), self.manifest.state(), view, self.last_seqno);
+        core.show(self.manifest.number(), self.manifest.state(), view);
         core.remove_obsolete();
+        Ok(self.last_seqno)
+    }
+
+    /// Looks for synced writes behind the present end, as an open does (rule 2): if a later log has frames that do not follow, and otherwise from time
+    /// to time, because a writer that is idle looks like a frame that is damaged. The search reads whole logs, so a reader that often finds nothing new
+    /// searches at each doubling of their number. The writer's next log ends such a wait.
+    fn check_for_damage(&mut self, store: &TableStore, has_news: bool) -> Result<()> {
+        let idle = self.idle + u64::from(!has_news);
+        if self.gap.is_some() || !has_news && idle > 1 && idle.is_power_of_two() {
+            self.read_to_synced_end(store)?;
+        }
+        self.idle = idle;
         Ok(())
+    }
+
+    /// Reads up to the newest sync that any frame of the logs records. Fails if a write before it is missing.
+    fn read_to_synced_end(&mut self, store: &TableStore) -> Result<()> {
+        let synced = self.sync_records(store);
+        self.read(store)?;
+        self.check_ends(synced)
     }
 
     /// Reads the present state of the files.
@@ -190,6 +217,8 @@ impl Follower {
 
     /// Opens the logs that are new.
     fn open_logs(&mut self, store: &TableStore, log_number: u64) -> Result<()> {
+        // An open of the writer that has failed leaves its number, which no frame had, to another file.
+        self.logs.retain(|log| !log.is_at_start());
         let names = store.fs.read_dir(&store.dir).map_err(Error::io("list", &store.dir))?;
         let new = |name: &std::ffi::OsString| match FileKind::of(name) {
             FileKind::Log(number) if self.logs.iter().all(|log| log.number() != number) => Some(number),
@@ -311,14 +340,26 @@ impl Follower {
     /// Opens the tables that are new, and drops the others.
     fn open_tables(&mut self, store: &TableStore) -> Result<()> {
         let version = self.manifest.state().version.clone();
-        for meta in version.tables() {
-            if !self.tables.contains_key(&meta.number) {
-                let table = Table::new(&store.tables, meta.clone());
-                table.file()?;
-                self.tables.insert(meta.number, table);
-            }
-        }
         let named = version.named_numbers();
+        let limit = store.options.max_open_files.unwrap_or(usize::MAX);
+        let limit = limit.min(usize::try_from(handle_limit()).unwrap_or(usize::MAX));
+        let lack = || {
+            let (count, dir) = (named.len(), store.dir.display());
+            let what =
+                format!("a reader of {dir} needs a file handle for each of its {count} tables, and may have {limit}");
+            Error::Full(format!("{what}: raise the process's limit of open files, or max_open_files if it is set"))
+        };
+        if named.len() > limit {
+            return Err(lack());
+        }
+        // After an error they are closed again.
+        let mut opened = Vec::new();
+        for meta in version.tables().filter(|meta| !self.tables.contains_key(&meta.number)) {
+            let table = Table::new(&store.tables, meta.clone());
+            table.file().map_err(|error| if error.is_want_of_handles() { lack() } else { error })?;
+            opened.push((meta.number, table));
+        }
+        self.tables.extend(opened);
         self.tables.retain(|number, _| named.contains(number));
         Ok(())
     }
@@ -342,7 +383,19 @@ impl Follower {
         let log =
             before.map_or_else(|| refusing_log(store).map(|log| log.segment().clone()), |view| Ok(view.log.clone()))?;
         let (active, before_active, frozen) = (active.memtable.clone(), active.before, frozen.collect());
-        Ok(View { active, before_active, log, frozen, version, runs, scans, stats })
+        Ok(View { active, before_active, upto: self.last_seqno, log, frozen, version, runs, scans, stats })
+    }
+}
+
+/// Opens the manifest. As in [`Follower::read`], a file that the writer replaces or appends to may look missing or damaged for a moment.
+fn open_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<ManifestTail> {
+    let mut failures = 0;
+    loop {
+        match ManifestTail::open(fs, dir) {
+            Err(error) if error.is_damage() && failures < UNCHANGED => failures += 1,
+            opened => return opened,
+        }
+        thread::sleep(BETWEEN_FAILURES);
     }
 }
 

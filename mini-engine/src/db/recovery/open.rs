@@ -50,6 +50,7 @@ use crate::manifest::{
 use crate::memtables::LoggedMemtable;
 use crate::options::{Compaction, Options, RecoveryMode};
 use crate::table::Table;
+use crate::types::MAX_SEQNO;
 use crate::wal;
 
 /// More file numbers than can be used between two edits of the manifest, since each number stands for an attempt to write a file.
@@ -292,7 +293,8 @@ fn make_current(
     let log = log.segment().clone();
     let before_active = replayed.last_seqno;
     let (scans, frozen) = (Arc::new(ScanCount::new(&version)), Vec::new());
-    let view = View { active, before_active, log, frozen, runs, scans, stats, version: version.clone() };
+    let view =
+        View { active, before_active, upto: MAX_SEQNO, log, frozen, runs, scans, stats, version: version.clone() };
     let policy = store.options.compaction.map(Compaction::id);
     let state = ManifestState { version, log_number: number, last_seqno: replayed.last_seqno, policy, stats, ..state };
     let manifest = Manifest::create(store.fs.clone(), &store.dir, store.numbers.clone(), state)?;

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::manifest::{Manifest, ManifestState};
 use crate::memtables::LoggedMemtable;
 use crate::table::Table;
+use crate::types::MAX_SEQNO;
 use crate::wal;
 
 /// The view of the replayed writes and of `state`, which was read from manifest `current`.
@@ -33,6 +34,7 @@ pub(super) fn begin(
     let view = View {
         active,
         before_active: replayed.last_seqno,
+        upto: MAX_SEQNO,
         log: log.segment().clone(),
         frozen: replayed.memtables.into_iter().rev().collect(),
         runs: open_runs(&state.version, tables.iter()),

@@ -33,7 +33,7 @@ use crate::manifest::{ASIDE, CompactionStats, ManifestState, RunId, TAIL_ASIDE, 
 use crate::memtables::{MemtableBuilder, memory_for};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
-use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, SeqNo, Slice};
+use crate::types::{BatchOp, BatchOps, MAX_BATCH_RANGES, MAX_SEQNO, SeqNo, Slice};
 use crate::wal::{self, Frame, Position, Tail};
 
 /// The minimum size of memtables that are kept instead of flushed, whatever the options are: each read searches all of them.
@@ -420,7 +420,7 @@ fn write_table(store: &TableStore, part: Unwritten) -> Result<Written> {
         return Ok(Written::default());
     }
     let memtable = entries.finish(number);
-    let inputs = Inputs::of_memtable(&memtable, Retention::NEWEST, &older_last)?;
+    let inputs = Inputs::of_memtable(&memtable, MAX_SEQNO, Retention::NEWEST, &older_last)?;
     // The filter gets the mean number of bits over all levels: the table is as small as one or two flushes, and soon compacted.
     let spec = OutputSpec::flush(f64::from(store.options.filter_bits_per_key));
     store.write_all(inputs, spec)

@@ -9,10 +9,12 @@ fn reader(dir: &Path) -> Db {
 
 #[test]
 fn a_hundred_readers_beside_a_busy_writer_see_every_acknowledged_write_and_no_part_of_a_batch() {
-    // Catches a reader that takes the end of a log that is being flushed or recycled for the end of the writes, and one that never catches up.
+    // Catches a reader that takes the end of a log that is being flushed or recycled for the end of the writes, one that never catches up, and a read of
+    // a new view at an old number, for which its tables may lack the key.
     const BATCHES: u64 = 4000;
     const THREADS: usize = 4;
     let (dir, db) = opened(|b| b.memtable_bytes(16 << 10).l0_trigger(2).block_bytes(512).table_file_bytes(16 << 10));
+    let number = |db: &Db| db.get(key(0)).unwrap().map_or(0, |n| u64::from_le_bytes(n[..].try_into().unwrap()));
     let (acknowledged, begun) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -26,6 +28,18 @@ fn a_hundred_readers_beside_a_busy_writer_see_every_acknowledged_write_and_no_pa
                 acknowledged.store(n, Ordering::SeqCst);
             }
         });
+        // A reader that moves on while it is read.
+        let shared = reader(dir.path());
+        let (moved, read) = (shared.clone(), shared);
+        scope.spawn(move || while moved.refresh().unwrap() < 2 * BATCHES {});
+        scope.spawn(move || {
+            let mut last = 0;
+            while last < BATCHES {
+                let seen = number(&read);
+                assert!(seen >= last, "{seen} after {last}");
+                last = seen;
+            }
+        });
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let readers: Vec<Db> = (0..100 / THREADS).map(|_| reader(dir.path())).collect();
@@ -34,8 +48,7 @@ fn a_hundred_readers_beside_a_busy_writer_see_every_acknowledged_write_and_no_pa
                     for reader in &readers {
                         let least = acknowledged.load(Ordering::SeqCst);
                         let seqno = reader.refresh().unwrap();
-                        let seen =
-                            reader.get(key(0)).unwrap().map_or(0, |n| u64::from_le_bytes(n[..].try_into().unwrap()));
+                        let seen = number(reader);
                         assert!(
                             (least..=begun.load(Ordering::SeqCst)).contains(&seen),
                             "{seen}, {least} were acknowledged"
@@ -183,4 +196,154 @@ fn a_reader_says_why_it_cannot_open() {
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
     let error = Db::builder(dir.path().join("nothing")).reader().open().unwrap_err();
     assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+}
+
+#[test]
+fn a_copy_after_a_failed_refresh_has_the_moment_that_is_shown() {
+    // Catches entries and range removals of the failed refresh that are copied, or hide the entries of the moment.
+    let (dir, db) = fresh();
+    fill(&db, 0..100, "old");
+    db.remove_range(key(90)..key(95)).unwrap();
+    let reader = Db::builder(dir.path()).replay_memory_bytes(1 << 20).reader().open().unwrap();
+    let shown = entries(&reader);
+    fill(&db, 0..50, "new");
+    db.remove_range(key(50)..key(96)).unwrap();
+    fill(&db, 200..1400, [7; 1000]);
+    for _ in 0..2 {
+        let error = reader.refresh().unwrap_err();
+        assert!(matches!(error, Error::Full(_)), "{error}");
+        assert_eq!((entries(&reader), reader.snapshot().seqno()), (shown.clone(), 101));
+    }
+    reader.checkpoint(dir.path().join("copy")).unwrap();
+    let copy = Db::open(dir.path().join("copy")).unwrap();
+    assert_eq!((entries(&copy), copy.snapshot().seqno()), (shown, 101));
+    copy.insert("later", "1").unwrap();
+    copy.flush().unwrap();
+    assert_sound(&copy);
+    // The next flush of the writer makes the logs obsolete.
+    db.flush().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(entries(&reader), entries(&db));
+}
+
+#[test]
+fn a_moment_stays_though_writes_that_it_shows_were_lost_and_their_numbers_are_used_again() {
+    // Catches a reader that stays at the number of the lost writes: it would show the new ones before they are whole, and its snapshots would change.
+    let (dir, db) = fresh();
+    fill(&db, 0..2, "kept");
+    let log = the_file(dir.path(), "000001.log");
+    let before = fs::read(&log).unwrap();
+    db.write(batch((0..100).map(|n| (key(n), "lost"))), Durability::Buffered).unwrap();
+    let reader = reader(dir.path());
+    let lost = (reader.snapshot(), entries(&reader));
+    drop(db);
+    fs::write(&log, before).unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.insert(key(2), "new").unwrap();
+    assert_eq!(reader.refresh().unwrap(), 3);
+    let (shown, snapshot) = (entries(&reader), reader.snapshot());
+    assert_eq!((shown.len(), snapshot.seqno()), (3, 3));
+    for n in 3..5 {
+        db.write(batch((0..60).map(|key_n| (key(key_n), [n]))), Durability::Buffered).unwrap();
+        assert_eq!(reader.refresh().unwrap(), db.snapshot().seqno());
+        assert_eq!(entries(&reader), entries(&db));
+        assert_eq!(pairs(snapshot.iter()).into_iter().collect::<Map>(), shown);
+        assert_eq!(pairs(lost.0.iter()).into_iter().collect::<Map>(), lost.1);
+    }
+}
+
+#[test]
+fn the_log_of_a_failed_open_is_not_taken_for_the_next_one_with_its_number() {
+    // Catches a reader that holds the file of the failed open, which is empty, and so misses all writes to the log.
+    let (dir, db) = fresh();
+    db.insert("a", "1").unwrap();
+    db.close().unwrap();
+    let (reader, fs) = (reader(dir.path()), unmapped());
+    let (beside, held) = (reader.clone(), Arc::new(Mutex::new(Vec::new())));
+    let logs = (held.clone(), dir.path().to_owned());
+    fs.set(move |event| {
+        if !event.is(Op::Create, "MANIFEST") {
+            return Answer::Go;
+        }
+        beside.refresh().unwrap();
+        *logs.0.lock().unwrap() = files(&logs.1, ".log");
+        Answer::Fail(ErrorKind::StorageFull)
+    });
+    let open = || Db::builder(dir.path()).file_system(fs.arc()).open();
+    assert!(is_full(&open().unwrap_err()));
+    fs.clear();
+    let db = open().unwrap();
+    let again = held.lock().unwrap().iter().any(|log| files(dir.path(), ".log").contains(log));
+    assert!(again, "a number that is used again");
+    db.insert("b", "2").unwrap();
+    assert_eq!(reader.refresh().unwrap(), db.snapshot().seqno());
+    assert_eq!(keys(&reader), ["a", "b"]);
+}
+
+#[test]
+fn a_refresh_reports_a_synced_write_that_is_damaged_and_keeps_its_moment() {
+    // Catches a reader that silently stays where the damage begins: in an older log at once, in the newest one when it has found nothing twice.
+    for is_older in [true, false] {
+        let (dir, fs, db) = hooked(|b| b);
+        db.insert("a", "1").unwrap();
+        let (reader, log) = (reader(dir.path()), the_file(dir.path(), "000001.log"));
+        let before = fs::read(&log).unwrap();
+        for key in ["b", "c", "d"] {
+            put(&db, key, "1", Durability::Synced).unwrap();
+        }
+        if is_older {
+            fs.refuse_files(Some("sst"));
+            db.flush().unwrap_err();
+            wait_while(|| put(&db, "e", "1", Durability::Synced).is_err());
+        }
+        let after = fs::read(&log).unwrap();
+        flip(&log, (0..after.len()).find(|&at| before.get(at) != Some(&after[at])).unwrap());
+        let found: Vec<bool> =
+            (0..4).map(|_| matches!(reader.refresh(), Err(Error::Corruption { file, .. }) if file == log)).collect();
+        assert_eq!((found, keys(&reader)), (vec![is_older, true, true, true], vec!["a".to_owned()]));
+    }
+}
+
+#[test]
+fn a_read_that_fails_once_fails_no_open() {
+    // Catches a manifest that is read once: an edit that is appended meanwhile can look damaged.
+    let (dir, db) = fresh();
+    db.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    db.insert("b", "2").unwrap();
+    let fs = FaultFs::of_system();
+    let open = || Db::builder(dir.path()).file_system(fs.arc()).reader().open();
+    open().unwrap();
+    let count = fs.reads();
+    // The first two look for the directory and list it.
+    for at in 2..count {
+        fs.fail_read(fs.reads() + at, Fault::Device, Repeat::Once);
+        let reader = open().unwrap_or_else(|error| panic!("read {at} of {count}: {error}"));
+        assert_eq!(keys(&reader), ["a", "b"]);
+    }
+}
+
+#[test]
+fn a_reader_that_may_not_open_all_tables_says_so_and_keeps_its_moment() {
+    // Catches an error without the numbers and the remedy, and a reader that shows a moment with some of its tables.
+    let (dir, db) = opened(|b| b.l0_trigger(10));
+    let flush = |n| {
+        db.insert(key(n), "1").unwrap();
+        db.flush().unwrap();
+    };
+    (0..2).for_each(flush);
+    let open = || Db::builder(dir.path()).max_open_files(2).reader().open();
+    let reader = open().unwrap();
+    flush(2);
+    for error in [reader.refresh().unwrap_err(), open().unwrap_err()] {
+        let shown = error.to_string();
+        assert!(
+            shown.contains("each of its 3 tables, and may have 2: raise") && shown.contains("max_open_files"),
+            "{shown}"
+        );
+    }
+    assert_eq!(keys(&reader).len(), 2);
+    db.compact().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(entries(&reader), entries(&db));
 }

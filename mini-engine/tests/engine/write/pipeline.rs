@@ -56,7 +56,7 @@ fn wait_for_frame(fs: &FaultFs) {
 
 #[test]
 fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_whole() {
-    // Catches a gap in the sequence of writes, for a reader, for a writer, and after a kill.
+    // Catches a gap in the sequence of writes, for readers in this process and in others, for a writer, and after a kill.
     let (dir, fs, db, entries, (arrivals, go)) = held();
     let is_acknowledged = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -71,6 +71,9 @@ fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_
         assert_eq!((db.get("a").unwrap(), db.get("b").unwrap()), (None, None));
         assert_eq!((db.snapshot().seqno(), db.iter().count()), (entries as u64, entries));
 
+        let reader = Db::builder(dir.path()).reader().open().unwrap();
+        assert_eq!((reader.iter().count(), reader.refresh().unwrap()), (entries, entries as u64));
+
         let left = copy(dir.path());
         let reopened = Db::open(left.path()).unwrap();
         assert_eq!((reopened.iter().count(), reopened.snapshot().seqno()), (entries, entries as u64));
@@ -80,6 +83,7 @@ fn rule_12_a_write_is_neither_visible_nor_acknowledged_before_an_earlier_one_is_
         drop(go);
         first.join().unwrap().unwrap();
         second.join().unwrap().unwrap();
+        assert_eq!((reader.refresh().unwrap(), reader.iter().count()), (entries as u64 + 2, entries + 2));
     });
     assert_eq!((db.get("b").unwrap().as_deref(), db.iter().count()), (Some(&b"2"[..]), entries + 2));
     let db = reopened(db, &dir);
