@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// The database was closed.
     Closed,
-    /// A limit of memory was reached.
+    /// A limit of memory, or of open files, was reached.
     Full(String),
     /// The caller passed a value outside its limits.
     InvalidArgument(String),

@@ -229,8 +229,9 @@ fn check_unchanged(snapshot: &Snapshot, before: &Map) -> Result<(), String> {
     Ok(())
 }
 
-/// Repeats a run before readers. The writer makes a step between two looks, and, one time in `pace`, before a read of a reader.
-fn read_beside(shape: Shape, seed: u64, pace: u64) -> Result<Counts, String> {
+/// Repeats a run before readers. The writer makes a step between two looks, and, one time in `pace`, fewer than `burst` steps before a read of a
+/// reader.
+fn read_beside(shape: Shape, seed: u64, (pace, burst): (u64, u64)) -> Result<Counts, String> {
     let mut random = Random(seed);
     let lives = record_lives(&Script::new(shape, seed), &mut random)?;
     let mem = MemFs::default();
@@ -240,8 +241,11 @@ fn read_beside(shape: Shape, seed: u64, pace: u64) -> Result<Counts, String> {
     let stage = Arc::new(Mutex::new(stage));
     let (meanwhile, draws) = (stage.clone(), Mutex::new(random.clone()));
     fs.before_reads(move || {
-        if draws.lock().expect("no panic").one_in(pace) {
-            meanwhile.lock().expect("no panic").step();
+        let mut draws = draws.lock().expect("no panic");
+        let steps = if draws.one_in(pace) { draws.below(burst) } else { 0 };
+        let mut stage = meanwhile.lock().expect("no panic");
+        for _ in 0..steps {
+            stage.step();
         }
     });
     let (clock, counts) = (Clock::at(second(0)), Counts::default());
@@ -263,8 +267,8 @@ fn between_any_two_operations_of_a_writer_a_reader_sees_all_acknowledged_writes_
     let mut sum = Counts::default();
     for run in 0..RUNS {
         let shape = SHAPES[run as usize % SHAPES.len()];
-        // From a writer that stands still while a reader reads, to one that is as fast as the reader.
-        let pace = [u64::MAX, 20, 5, 2][run as usize / SHAPES.len() % 4];
+        // A writer that stands still while a reader reads, one as fast as the reader, and two that flush logs between two reads.
+        let pace = [(u64::MAX, 1), (1, 3), (40, 100), (100, 300)][run as usize / SHAPES.len() % 4];
         let counts = read_beside(shape, seed.wrapping_add(run), pace);
         sum.add(&counts.unwrap_or_else(|what| panic!("CRASH_SEED={seed}, run {run}, {shape:?}: {what}")));
     }
