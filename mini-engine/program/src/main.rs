@@ -22,6 +22,7 @@ mod output;
 mod password;
 mod progress;
 mod record;
+mod shell;
 mod size;
 mod source;
 mod trace;
@@ -67,6 +68,7 @@ newer than this program), 3 corruption, 4 I/O (a database locked by another proc
 enum Asked {
     #[command(flatten)]
     Command(Command),
+    Shell(shell::ShellArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -83,12 +85,14 @@ fn main() -> ExitCode {
     trace::by_verbosity(arguments.verbose);
     let outcome = match &arguments.asked {
         Asked::Command(command) => command.run(),
+        Asked::Shell(args) => shell::run(args, refined(Arguments::command())),
         Asked::Completions(args) => completions::run(args, refined(Arguments::command())),
     };
     match outcome {
         Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
+        Ok(Exit::With(code)) => ExitCode::from(code),
         Ok(Exit::Rejected) => ExitCode::from(failure::REJECTED),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));

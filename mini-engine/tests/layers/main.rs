@@ -60,7 +60,7 @@ const PROGRAM: Crate = Crate {
         &["database", "keys", "keyspace"],
         &["record"],
         &["bench", "import", "node"],
-        &["commands", "completions"],
+        &["commands", "completions", "shell"],
         &["main"],
     ],
     starts_threads: &["bench::workload", "import::interrupt", "progress"],

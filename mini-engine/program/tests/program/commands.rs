@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};
 
-const COMMANDS: &str = "import export get put ttl delete scan count keyspaces stats compact verify repair checkpoint quarantine dump serve cluster bench completions";
+const COMMANDS: &str = "import export get put ttl delete scan count keyspaces stats compact verify repair checkpoint quarantine dump serve cluster bench shell completions";
 
 #[test]
 fn put_get_and_delete_tell_by_exit_code_what_is_there() {
@@ -331,6 +331,21 @@ fn every_command_has_help_with_examples_and_completions() {
     }
     assert!(run("--version").text().starts_with("mini-engine "));
     check_says(&run("completions cmd").refused(2), "cmd");
+}
+
+#[test]
+fn a_shell_runs_its_lines_as_commands_on_its_database() {
+    // Catches a command without the database, one that gets a database it has no argument for, and an error that ends the shell.
+    let room = Room::new();
+    let lines = "put milk '2 litres'\n\nput a 1 # a comment\nget milk\nget absent\nscan --count\nfetch a\nget 'a\n";
+    let ran = run_with(room.command("shell"), lines.as_bytes());
+    let (printed, said) = ran.ended(2);
+    assert_eq!(printed, "2 litres\n2\n");
+    check_says(&said, "unrecognized subcommand 'fetch'|expected a closing quote");
+    for (lines, code) in [("get absent\n", 1), ("get absent\nexit\nfetch\n", 1), ("get none\nget milk", 0), ("", 0)] {
+        run_with(room.command("shell"), lines.as_bytes()).ended(code);
+    }
+    check_says(&run_with(room.command("shell"), b"completions fish").text(), "complete -c mini-engine");
 }
 
 #[test]
