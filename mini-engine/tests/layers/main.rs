@@ -65,8 +65,11 @@ const PROGRAM: Crate = Crate {
     ],
     starts_threads: &["bench::workload", "import::interrupt", "progress"],
 };
-const RAFT: Crate =
-    Crate { src: "raft/src", layers: &[&["codec", "worker", "write"], &["log", "state"]], starts_threads: &["worker"] };
+const RAFT: Crate = Crate {
+    src: "raft/src",
+    layers: &[&["codec", "contradiction", "worker", "write"], &["log", "state"]],
+    starts_threads: &["worker"],
+};
 /// The cluster starts no threads; its runtime does.
 const CLUSTER: Crate = Crate {
     src: "cluster/src",
