@@ -65,12 +65,12 @@ mod types {
 pub mod weaken;
 
 pub use bounds::KeyBounds;
-pub use builder::{Builder, Duplicates, MAX_SHARDS, Table};
+pub use builder::{BuildTable, Builder, Duplicates, MAX_SHARDS};
 pub use error::{BatchError, InsertError};
 pub use iter::cursor::TableCursor;
 pub use iter::owned::{OwnedBytes, OwnedItem};
 pub use iter::range::TableIter;
-pub use iter::source::{Handle, Source};
+pub use iter::source::{TableHandle, TableSource};
 pub use list::stats::{SearchCost, Stats};
 pub use mem::budget::MemoryBudget;
 pub use mem::storage::TablePool;

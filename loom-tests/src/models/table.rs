@@ -1,6 +1,6 @@
 //! Small tables, and the operations that most models do on them.
 
-use crate::builder::{Config, Table};
+use crate::builder::{BuildTable, Config};
 use crate::mem::arena::Layout;
 use crate::sync::set_thread_index;
 use crate::tuning::{Hinting, hint};
@@ -18,24 +18,24 @@ pub(super) fn limited(shards: usize, max_memory_bytes: usize) -> Config {
 }
 
 /// The table with these settings. Only few hints are made for keys that the model's threads store.
-pub(super) fn table<T: Table>(config: Config) -> T {
+pub(super) fn table<T: BuildTable>(config: Config) -> T {
     hint(Hinting::Before);
     make(config)
 }
 
 /// The table with these settings, whose nodes all get hints unless a writer finds a lock.
-pub(super) fn hinted<T: Table>(config: Config) -> T {
+pub(super) fn hinted<T: BuildTable>(config: Config) -> T {
     hint(Hinting::All);
     make(config)
 }
 
 /// The table with these settings, which makes only the blocks that it needs.
-pub(super) fn unhinted<T: Table>(config: Config) -> T {
+pub(super) fn unhinted<T: BuildTable>(config: Config) -> T {
     hint(Hinting::None);
     make(config)
 }
 
-fn make<T: Table>(config: Config) -> T {
+fn make<T: BuildTable>(config: Config) -> T {
     T::new_reserved(config).expect("the model's storage refuses nothing")
 }
 

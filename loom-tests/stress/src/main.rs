@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fastskip::{Builder, ConcurrentSkipList, Duplicates, InsertError, Lookup, Memtable, Op, Table, Version};
+use fastskip::{BuildTable, Builder, ConcurrentSkipList, Duplicates, InsertError, Lookup, Memtable, Op, Version};
 
 const WRITERS: u64 = 2;
 const READERS: u64 = 2;
@@ -82,12 +82,12 @@ fn is_open<T>(result: Result<T, InsertError>) -> bool {
 }
 
 #[cfg(feature = "std")]
-fn built<T: Table>(builder: Builder<T>) -> T {
+fn built<T: BuildTable>(builder: Builder<T>) -> T {
     builder.try_build().expect("addresses for a table")
 }
 
 #[cfg(not(feature = "std"))]
-fn built<T: Table>(builder: Builder<T>) -> T {
+fn built<T: BuildTable>(builder: Builder<T>) -> T {
     builder.build()
 }
 

@@ -77,10 +77,7 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit
 async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<CallReply> {
     match call.body {
         Call::Control(ask) => answer(local, ask).await.map(CallReply::Control),
-        Call::Append(group, request) => {
-            let response = find(local, group)?.raft().append_entries(request).await;
-            response.map(CallReply::Append).map_err(Error::other)
-        }
+        Call::Append(group, request) => find(local, group)?.append(request).await.map(CallReply::Append),
         Call::Vote(group, request) => {
             find(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }

@@ -31,13 +31,13 @@ pub(crate) struct DatabaseArgs {
     /// While another process has the database open, wait for it: at most SECS seconds, or as long as it takes:
     /// `--wait forever`, or --wait as the last argument. Commands that only read need not wait: without this,
     /// they show what had been written when they began
-    #[arg(verbatim_doc_comment, long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = FOREVER)]
     #[arg(value_parser = parse_wait)]
     wait: Option<u64>,
     /// Go on without damaged tables and logs: reads of keys that were in the tables fail then, and what the logs held behind
     /// the damage is lost. `repair` saves more, if it comes before: a command that writes sets the files aside, see the
     /// command quarantine. Reads the whole database first
-    #[arg(verbatim_doc_comment, long)]
+    #[arg(long)]
     quarantine: bool,
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Exit {
     Incomplete,
     /// Some lines of the input were no records; stderr lists them.
     Rejected,
+    /// The exit code of another process.
+    With(u8),
 }
 
 /// The reason why a command stopped.

@@ -12,7 +12,7 @@ pub(crate) struct KeyspaceArgs {
 }
 
 /// Checks the name here, so that no database is made for an invalid keyspace.
-fn parse_name(name: &str) -> Result<String, String> {
+pub(crate) fn parse_name(name: &str) -> Result<String, String> {
     match (1..=MAX_KEYSPACE_NAME_LEN).contains(&name.len()) {
         true => Ok(name.to_owned()),
         false => Err(format!("expected 1 to {MAX_KEYSPACE_NAME_LEN} bytes, found {}", name.len())),

@@ -22,6 +22,7 @@ mod output;
 mod password;
 mod progress;
 mod record;
+mod shell;
 mod size;
 mod source;
 mod trace;
@@ -53,13 +54,13 @@ Examples:
   mini-engine scan files.db --prefix /usr/share --limit 5
   mini-engine get files.db /etc/hostname
 
-get, scan, count, stats, verify and dump change nothing: they work on a read-only or full
+get, ttl, scan, export, keyspaces, count, stats, verify and dump change nothing: they work on a read-only or full \
 file system, and beside each other, but not beside a command that writes.
 
 A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
 
-Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format
-newer than this program), 3 corruption, 4 I/O (a database locked by another process too),
+Exit codes: 0 done, 1 key not found, 2 wrong use (bad arguments, not a database, a format \
+newer than this program), 3 corruption, 4 I/O (a database locked by another process too), \
 5 an import that left lines out which are no records, 130 one ended by ^C, 143 by SIGTERM";
 
 #[derive(Subcommand)]
@@ -67,6 +68,7 @@ newer than this program), 3 corruption, 4 I/O (a database locked by another proc
 enum Asked {
     #[command(flatten)]
     Command(Command),
+    Shell(shell::ShellArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -83,12 +85,14 @@ fn main() -> ExitCode {
     trace::by_verbosity(arguments.verbose);
     let outcome = match &arguments.asked {
         Asked::Command(command) => command.run(),
-        Asked::Completions(args) => completions::run(args, Arguments::command()),
+        Asked::Shell(args) => shell::run(args, refined(Arguments::command())),
+        Asked::Completions(args) => completions::run(args, refined(Arguments::command())),
     };
     match outcome {
         Ok(Exit::Done) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::NotFound) => ExitCode::from(failure::NOT_FOUND),
         Ok(Exit::Incomplete) => ExitCode::from(failure::CORRUPTION),
+        Ok(Exit::With(code)) => ExitCode::from(code),
         Ok(Exit::Rejected) => ExitCode::from(failure::REJECTED),
         Err(failure) => {
             output::say(format_args!("mini-engine: {failure}"));
@@ -108,13 +112,18 @@ fn parse_arguments() -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&refined(Arguments::command()).try_get_matches()?)
 }
 
-/// The command, with two changes. A negative number is a key, or is refused by its option, but is not an unknown option. An empty address is
+/// The commands for which the size of a memtable matters; the others accept it, but do not show it.
+const FILL_MEMTABLES: [&str; 3] = ["import", "serve", "bench"];
+
+/// The command, with three changes. An option is shown only where it matters. A negative number is a key, or is refused by its option, but is not an unknown option. An empty address is
 /// refused with its argument's name, like an empty path, since a later message could not name the argument.
 fn refined(command: clap::Command) -> clap::Command {
+    let fills_memtables = FILL_MEMTABLES.contains(&command.get_name());
     let refine = |arg: clap::Arg| {
+        let is_hidden = arg.is_hide_set() || (arg.get_id() == "memtable_bytes" && !fills_memtables);
         let takes_value = arg.get_action().takes_values();
         let is_address = arg.get_value_names().is_some_and(|names| names.iter().any(|name| *name == "ADDR"));
-        let arg = arg.allow_negative_numbers(takes_value);
+        let arg = arg.allow_negative_numbers(takes_value).hide(is_hidden);
         if is_address { arg.value_parser(NonEmptyStringValueParser::new()) } else { arg }
     };
     command.mut_args(refine).mut_subcommands(refined)

@@ -4,6 +4,7 @@
 //! * Hex: the same, with key and value in hexadecimal digits; every byte survives.
 //! * JSON: `{"key":"..","value":".."}`. JSON strings are text, so bytes that are not UTF-8 are written as hexadecimal digits under `key_hex` or
 //!   `value_hex`; every byte survives. A record that expires has its time, in milliseconds since 1970, under `expires_at`; the other forms lose it.
+//!   `export` adds the name of the record's keyspace under `keyspace`.
 //!   `dump --json` adds the sequence number and prints removals; `import` refuses these lines, since it would store old versions as new ones.
 
 use std::borrow::Cow;
@@ -13,11 +14,11 @@ use std::str;
 use std::time::SystemTime;
 
 use mini_engine::dump::Entry;
-use mini_engine::{MAX_KEY_LEN, MAX_VALUE_LEN};
+use mini_engine::{MAX_KEY_LEN, MAX_KEYSPACE_NAME_LEN, MAX_VALUE_LEN};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::{bytes, expiry};
+use crate::{bytes, expiry, keyspace};
 
 /// The format of a record in a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Format {
     /// record has a shorter hexadecimal form.
     pub(crate) fn longest_line(self) -> usize {
         const RECORD: usize = MAX_KEY_LEN + MAX_VALUE_LEN;
-        const JSON_FRAME: usize = 1024;
+        const JSON_FRAME: usize = 1024 + 6 * MAX_KEYSPACE_NAME_LEN;
         match self {
             Self::Tab => RECORD + 1,
             Self::Hex => 2 * RECORD + 1,
@@ -57,6 +58,8 @@ impl Format {
 /// The record of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
+    /// The keyspace, if the line names one.
+    pub(crate) keyspace: Option<String>,
     pub(crate) key: Cow<'a, [u8]>,
     pub(crate) value: Cow<'a, [u8]>,
     /// The time from which on the key is absent.
@@ -73,13 +76,13 @@ pub(crate) fn parse(line: &[u8], format: Format) -> Result<Record<'_>, String> {
     };
     let (key, value) = (&line[..tab], &line[tab + 1..]);
     if format == Format::Tab {
-        return Ok(Record { key: Cow::Borrowed(key), value: Cow::Borrowed(value), expiry: None });
+        return Ok(Record { keyspace: None, key: Cow::Borrowed(key), value: Cow::Borrowed(value), expiry: None });
     }
     let decode = |name, digits| match bytes::decode(digits) {
         Ok(bytes) => Ok(Cow::Owned(bytes)),
         Err(why) => Err(format!("{name} is not hexadecimal: {why}")),
     };
-    Ok(Record { key: decode("key", key)?, value: decode("value", value)?, expiry: None })
+    Ok(Record { keyspace: None, key: decode("key", key)?, value: decode("value", value)?, expiry: None })
 }
 
 /// The members of a JSON object in their order, including repeated names.
@@ -112,7 +115,7 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
         true => "expected a JSON object, found another value".into(),
         false => format!("not JSON: {error}"),
     })?;
-    let (mut key, mut value, mut expiry) = (None, None, None);
+    let (mut keyspace, mut key, mut value, mut expiry) = (None, None, None, None);
     for (name, field) in members {
         let name = name.as_str();
         let twice = || format!("expected one field {name}, found two");
@@ -121,6 +124,13 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
                 let millis =
                     field.as_u64().ok_or("expected milliseconds since 1970 as expires_at, found another value")?;
                 match expiry.replace(expiry::of_millis(millis)?) {
+                    Some(_) => return Err(twice()),
+                    None => continue,
+                }
+            }
+            "keyspace" => {
+                let name = field.as_str().ok_or("expected a string as keyspace, found another value")?;
+                match keyspace.replace(keyspace::parse_name(name)?) {
                     Some(_) => return Err(twice()),
                     None => continue,
                 }
@@ -146,7 +156,7 @@ fn parse_json(line: &[u8]) -> Result<Record<'static>, String> {
     }
     let (_, value) = value.ok_or("expected a field value, found none")?;
     let (_, key) = key.ok_or("expected a field key, found none")?;
-    Ok(Record { key, value, expiry })
+    Ok(Record { keyspace, key, value, expiry })
 }
 
 /// Writes an operation of a log, or an entry of a table, as a JSON line.
@@ -171,40 +181,35 @@ pub(crate) fn print_entry(out: &mut dyn Write, entry: &Entry<'_>) -> io::Result<
     out.write_all(if entry.is_behind_damage { b",\"behind_damage\":true}\n" } else { b"}\n" })
 }
 
-/// Writes a record as a line: its key and, if given, the value with its expiry.
-pub(crate) fn print(
-    out: &mut dyn Write,
-    format: Format,
-    key: &[u8],
-    value: Option<(&[u8], Option<SystemTime>)>,
-) -> io::Result<()> {
-    match format {
-        Format::Tab => {
-            out.write_all(key)?;
-            if let Some((value, _)) = value {
-                out.write_all(b"\t")?;
-                out.write_all(value)?;
-            }
-        }
-        Format::Hex => {
-            bytes::encode(out, key)?;
-            if let Some((value, _)) = value {
-                out.write_all(b"\t")?;
-                bytes::encode(out, value)?;
-            }
-        }
-        Format::Json | Format::JsonHex => {
-            out.write_all(b"{")?;
-            print_field(out, format, "key", key)?;
-            if let Some((value, expiry)) = value {
-                out.write_all(b",")?;
-                print_field(out, format, "value", value)?;
-                print_expiry(out, expiry)?;
-            }
-            out.write_all(b"}")?;
+/// The fields of a record to print, in their order. Only JSON has a keyspace.
+#[derive(Default)]
+pub(crate) struct Fields<'a> {
+    pub(crate) keyspace: Option<&'a str>,
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
+    /// The time at which the record expires, if it does.
+    pub(crate) expiry: Option<Option<SystemTime>>,
+}
+
+/// Writes a record as a line.
+pub(crate) fn print(out: &mut dyn Write, format: Format, fields: &Fields<'_>) -> io::Result<()> {
+    let is_json = matches!(format, Format::Json | Format::JsonHex);
+    let (mut before, between) = if is_json { ("{", ",") } else { ("", "\t") };
+    for (name, bytes) in
+        [("keyspace", fields.keyspace.map(str::as_bytes)), ("key", fields.key), ("value", fields.value)]
+    {
+        if let Some(bytes) = bytes {
+            out.write_all(std::mem::replace(&mut before, between).as_bytes())?;
+            print_field(out, format, name, bytes)?;
         }
     }
-    out.write_all(b"\n")
+    match fields.expiry {
+        Some(at) if is_json => print_expiry(out, at)?,
+        Some(Some(at)) => write!(out, "\t{}", expiry::as_millis(at))?,
+        Some(None) => out.write_all(b"\t-")?,
+        None => {}
+    }
+    out.write_all(if is_json { b"}\n" } else { b"\n" })
 }
 
 fn print_expiry(out: &mut dyn Write, expiry: Option<SystemTime>) -> io::Result<()> {
@@ -212,9 +217,14 @@ fn print_expiry(out: &mut dyn Write, expiry: Option<SystemTime>) -> io::Result<(
 }
 
 fn print_field(out: &mut dyn Write, format: Format, name: &str, bytes: &[u8]) -> io::Result<()> {
-    if let (Format::Json, Ok(text)) = (format, str::from_utf8(bytes)) {
-        write!(out, "\"{name}\":")?;
-        return Ok(serde_json::to_writer(out, text)?);
+    match (format, str::from_utf8(bytes)) {
+        (Format::Tab, _) => return out.write_all(bytes),
+        (Format::Hex, _) => return bytes::encode(out, bytes),
+        (Format::Json, Ok(text)) => {
+            write!(out, "\"{name}\":")?;
+            return Ok(serde_json::to_writer(out, text)?);
+        }
+        _ => {}
     }
     write!(out, "\"{name}_hex\":\"")?;
     bytes::encode(out, bytes)?;
@@ -227,7 +237,7 @@ mod tests {
 
     fn line_of(format: Format, key: &[u8], value: &[u8]) -> Vec<u8> {
         let mut line = Vec::new();
-        print(&mut line, format, key, Some((value, None))).unwrap();
+        print(&mut line, format, &Fields { key: Some(key), value: Some(value), ..Fields::default() }).unwrap();
         assert_eq!(line.pop(), Some(b'\n'));
         line
     }
@@ -265,7 +275,9 @@ mod tests {
         let record = parse(line, Format::Json).unwrap();
         assert_eq!(record.expiry, Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1500)));
         let mut printed = Vec::new();
-        print(&mut printed, Format::Json, &record.key, Some((&record.value, record.expiry))).unwrap();
+        let (key, value) = (Some(&*record.key), Some(&*record.value));
+        let fields = Fields { key, value, expiry: Some(record.expiry), ..Fields::default() };
+        print(&mut printed, Format::Json, &fields).unwrap();
         assert_eq!(printed, [&line[..], b"\n"].concat());
         print_entry(
             &mut printed,
@@ -286,7 +298,7 @@ mod tests {
     #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
         // Catches a malformed line that is accepted as a record, with a guessed key or value, or with the last of two.
-        let refused: [(&str, Format, &str); 20] = [
+        let refused: [(&str, Format, &str); 21] = [
             ("no separator", Format::Tab, "expected a tab between key and value, found none"),
             ("", Format::Tab, "expected a tab between key and value, found none"),
             ("6b 76", Format::Hex, "expected a tab between key and value, found none"),
@@ -307,6 +319,11 @@ mod tests {
                 r#"{"key_hex":"6b","value":"v","k\u0065y_hex":"6c"}"#,
                 Format::Json,
                 "expected one field key_hex, found two",
+            ),
+            (
+                r#"{"keyspace":"a","key":"k","keyspace":"b","value":"v"}"#,
+                Format::Json,
+                "expected one field keyspace, found two",
             ),
             (
                 r#"{"key":"k","expires_at":1,"value":"v","expires_at":2}"#,

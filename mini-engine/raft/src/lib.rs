@@ -49,6 +49,7 @@
 //! | a snapshot | is a [checkpoint](mini_engine::Db::checkpoint), made without copying data, sent in checksummed parts, checked as a whole, and installed by one rename. A crash at any step leaves the old state or the new one |
 //! | memory | does not depend on the size of the log, the state or a snapshot |
 //! | damage on disk, a full disk, a failed sync | is an error, and ends the node; acknowledged data is kept |
+//! | a call that contradicts what is committed, applied or voted for | is an error, and ends the node: see [`LogReader::check`] |
 //!
 //! # Why two databases
 //!
@@ -71,6 +72,7 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod contradiction;
 mod log;
 mod state;
 mod worker;

@@ -57,15 +57,19 @@ const PROGRAM: Crate = Crate {
         &["number", "size", "trace"],
         &["expiry", "failure", "levels"],
         &["bytes", "output", "password", "progress", "source"],
-        &["database", "keys", "keyspace", "record"],
+        &["database", "keys", "keyspace"],
+        &["record"],
         &["bench", "import", "node"],
-        &["commands", "completions"],
+        &["commands", "completions", "shell"],
         &["main"],
     ],
     starts_threads: &["bench::workload", "import::interrupt", "progress"],
 };
-const RAFT: Crate =
-    Crate { src: "raft/src", layers: &[&["codec", "worker", "write"], &["log", "state"]], starts_threads: &["worker"] };
+const RAFT: Crate = Crate {
+    src: "raft/src",
+    layers: &[&["codec", "contradiction", "worker", "write"], &["log", "state"]],
+    starts_threads: &["worker"],
+};
 /// The cluster starts no threads; its runtime does.
 const CLUSTER: Crate = Crate {
     src: "cluster/src",

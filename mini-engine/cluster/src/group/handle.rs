@@ -8,11 +8,12 @@ use std::time::Duration;
 use mini_engine::{Db, Options, TimeSource};
 use mini_engine_server::replicated::{AppliedInstant, Executor, Write};
 use openraft::async_runtime::WatchReceiver;
+use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
 use openraft::{RaftLogReader, RaftMetrics, ServerState};
-use openraft_mini_engine::{Checkpoint, State, StateMachine};
-use tokio::sync::{mpsc, oneshot};
+use openraft_mini_engine::{Checkpoint, LogReader, State, StateMachine};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
@@ -25,7 +26,7 @@ use crate::application::Application;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::Peers;
-use crate::types::{SnapshotResponse, TypeConfig, Vote};
+use crate::types::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TypeConfig, Vote};
 
 /// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -38,6 +39,9 @@ pub(crate) struct Group {
     pub(super) raft: Raft,
     pub(super) metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     state: State,
+    log: LogReader<TypeConfig>,
+    /// Why this node must not continue with the group: a leader contradicts what is committed here.
+    damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
@@ -59,11 +63,13 @@ impl Group {
             .map_err(io("open", dir.display()))?;
         let state = machine.state();
         instant.recover(&state.db())?;
-        let has_voted = log.get_log_reader().await.read_vote().await.map_err(io("read", "the vote"))?.is_some();
+        let mut reader = log.get_log_reader().await;
+        let has_voted = reader.read_vote().await.map_err(io("read", "the vote"))?.is_some();
         let (applied, _) = machine.applied_state().await.map_err(io("read", dir.display()))?;
         if applied.is_some() && !has_voted {
             return Err(Error::forgotten(parts.dir.join("log")));
         }
+        log.settle(applied).map_err(io("use", format!("the log of group {number}")))?;
         let Identity { cluster, node, .. } = identity;
         let peers = Peers { dialer: Arc::clone(&parts.dialer), cluster, group: number };
         let config = config::of(parts.election_timeout)?;
@@ -83,7 +89,8 @@ impl Group {
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
-        Ok(Group { number, raft, metrics, state, instant, writes, reads, executors: Mutex::default() })
+        let (log, damage, executors) = (reader, watch::Sender::default(), Mutex::default());
+        Ok(Group { number, raft, metrics, state, log, damage, instant, writes, reads, executors })
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -168,12 +175,25 @@ impl Group {
         }
     }
 
+    /// Stores entries of a leader.
+    pub(crate) async fn append(&self, request: AppendEntriesRequest) -> io::Result<AppendEntriesResponse> {
+        let log_ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(RaftEntry::log_id));
+        self.check(self.log.check(&request.vote, log_ids))?;
+        self.raft.append_entries(request).await.map_err(io::Error::other)
+    }
+
+    /// Notes that the group must end if a leader's message contradicts the log.
+    fn check(&self, checked: io::Result<()>) -> io::Result<()> {
+        checked.inspect_err(|error| drop(self.damage.send_replace(Some(error.to_string()))))
+    }
+
     /// Replaces the database by a snapshot from the leader.
     pub(crate) async fn install(
         &self,
         vote: Vote,
         snapshot: SnapshotOf<TypeConfig, Checkpoint>,
     ) -> io::Result<SnapshotResponse> {
+        self.check(self.log.check(&vote, snapshot.meta.last_log_id))?;
         let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(io::Error::other)?;
         self.instant.recover(&self.db())?;
         Ok(response)
@@ -181,12 +201,21 @@ impl Group {
 
     /// Waits until the group has ended because it can no longer store or apply entries. Returns the reason.
     pub(crate) async fn ended(&self) -> Error {
-        let mut metrics = self.metrics.clone();
+        let (mut metrics, mut damage) = (self.metrics.clone(), self.damage.subscribe());
         loop {
+            if let Some(reason) = damage.borrow_and_update().clone() {
+                return Error::Ended { group: self.number, reason };
+            }
             if let Err(fatal) = &metrics.borrow_watched().running_state {
                 return Error::Ended { group: self.number, reason: fatal.to_string() };
             }
-            if metrics.changed().await.is_err() {
+            let changed = async {
+                tokio::select! {
+                    changed = metrics.changed() => changed.is_ok(),
+                    changed = damage.changed() => changed.is_ok(),
+                }
+            };
+            if !changed.await {
                 return Error::Ended { group: self.number, reason: "its tasks are gone".into() };
             }
         }

@@ -22,25 +22,23 @@ use crate::{progress, size};
 /// checked. Writes are buffered unless --synced; flushes and compactions go on beside what is
 /// timed. Each figure is followed by percentiles, in microseconds: of batches where --batch is used.
 /// Taking them costs each operation two readings of a clock, each of some 20 ns.
-///
-///   fillseq           write --num keys in order
-///   fillrandom        write --num random ones of --num keys
-///   overwrite         the same over what is there
-///   readrandom        get --num random keys
-///   readmissing       get --num keys that are not there
-///   readseq           read the first --num entries in order
-///   readreverse       read the last --num entries backwards
-///   seekrandom        seek to --num random keys
-///   readwhilewriting  readrandom, beside a thread that overwrites
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
+Names:
+  fillseq           write --num keys in order
+  fillrandom        write --num random ones of --num keys
+  overwrite         the same over what is there
+  readrandom        get --num random keys
+  readmissing       get --num keys that are not there
+  readseq           read the first --num entries in order
+  readreverse       read the last --num entries backwards
+  seekrandom        seek to --num random keys
+  readwhilewriting  readrandom, beside a thread that overwrites
+
 Examples:
   mini-engine bench fillseq readrandom readseq
   mini-engine bench fillrandom readwhilewriting --num 1000000 --value-size 400
-  mini-engine bench fillrandom --db bench.db --synced --num 10000 && mini-engine stats bench.db"
-)]
+  mini-engine bench fillrandom --db bench.db --synced --num 10000 && mini-engine stats bench.db")]
 pub(crate) struct BenchArgs {
     /// What to time, in this order
     #[arg(required = true, value_name = "NAME", hide_possible_values = true)]

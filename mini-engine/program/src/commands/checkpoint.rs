@@ -15,13 +15,10 @@ use crate::failure::{Exit, Failure};
 /// not. DIR is there only with the whole: a copy that fails leaves nothing, one that is interrupted
 /// leaves DIR.incomplete, which the next try removes.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine checkpoint files.db monday.db
-  mini-engine checkpoint files.db /mnt/backup/files.db && mini-engine verify /mnt/backup/files.db"
-)]
+  mini-engine checkpoint files.db /mnt/backup/files.db && mini-engine verify /mnt/backup/files.db")]
 pub(crate) struct CheckpointArgs {
     #[command(flatten)]
     database: DatabaseArgs,

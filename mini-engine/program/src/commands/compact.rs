@@ -18,14 +18,11 @@ use crate::progress;
 /// Overwritten values and deleted keys are left out, and each key is found in one place. That
 /// reads and writes all of the range once or twice; it is safe to interrupt.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine compact files.db
   mini-engine compact files.db --from /usr --to /usr0
-  mini-engine compact shop.db --keyspace users"
-)]
+  mini-engine compact shop.db --keyspace users")]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     database: DatabaseArgs,

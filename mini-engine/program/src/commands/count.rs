@@ -13,15 +13,12 @@ use crate::output::Output;
 ///
 /// Counts by reading: the time grows with the number of keys.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine count files.db
   mini-engine count files.db --prefix /usr/share/
   mini-engine count files.db --from /usr --to /var
-  mini-engine count shop.db --keyspace users"
-)]
+  mini-engine count shop.db --keyspace users")]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     database: DatabaseArgs,

@@ -21,17 +21,14 @@ use crate::output::say;
 /// A range is removed at once, however many keys it holds. The space is free when its tables are
 /// compacted: by and by, or by `compact`. Nothing is asked before; `count` tells how many keys there are.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine delete notes.db milk
   mini-engine delete files.db --prefix /tmp/
   mini-engine delete files.db --from /usr --to /usr0
   mini-engine delete notes.db --hex 00ff
   mini-engine delete shop.db --keyspace users --prefix old/
-  mini-engine delete shop.db --keyspace users --drop"
-)]
+  mini-engine delete shop.db --keyspace users --drop")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     database: DatabaseArgs,

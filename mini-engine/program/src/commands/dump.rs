@@ -20,7 +20,6 @@ use crate::record;
 #[derive(Args)]
 #[command(
     allow_missing_positional = true,
-    verbatim_doc_comment,
     after_help = "\
 Examples:
   mini-engine dump files.db/000012.log
@@ -38,7 +37,7 @@ pub(crate) struct DumpArgs {
     /// {"seqno":7,"key":"..","value":".."}, or "removed":true. Of a keyspace other than the default one, "keyspace" is its number,
     /// by which the manifest names it. Reads on behind damage. To save what is left of a
     /// database use `repair`: one file does not tell which of its versions are the newest
-    #[arg(verbatim_doc_comment, long)]
+    #[arg(long)]
     json: bool,
 }
 

@@ -30,9 +30,9 @@ use crate::{number, progress, size};
 
 /// Store the records of a file, or of stdin with -, one a line: key, TAB, value
 ///
-/// Bytes are taken as they are, UTF-8 or not. The first TAB separates; a carriage return at the
-/// end belongs to the value; the last line may lack its newline. Of several lines with one key
-/// the last wins.
+/// Bytes are taken as they are, UTF-8 or not, but for a UTF-8 byte order mark at the beginning of the input, which is
+/// left out and reported. The first TAB separates; a carriage return at the end belongs to the value; the last line may
+/// lack its newline. Of several lines with one key the last wins.
 ///
 /// A line that is no record is reported by its number and counted, the rest is imported, and
 /// the exit code is 5; with --strict the first one stops the import with exit code 2, and the
@@ -48,16 +48,14 @@ use crate::{number, progress, size};
 /// An input none of whose lines is a record is refused with exit code 2, and so is one that has
 /// fewer lines than --skip leaves out.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   find / -xdev -type f -printf '%p\\t%s %T@\\n' | mini-engine import files.db -
   mini-engine import words.db words.tsv --strict
   mini-engine import words.db words.tsv --skip 120000
   mini-engine import events.db events.jsonl --json --synced --batch 100
-  mini-engine import shop.db users.tsv --keyspace users"
-)]
+  mini-engine import shop.db users.tsv --keyspace users
+  mini-engine export shop.db | mini-engine import copy.db - --json")]
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     database: DatabaseArgs,
@@ -66,8 +64,9 @@ pub(crate) struct ImportArgs {
     /// The file to read; - is stdin
     file: PathBuf,
     /// Read JSON lines: {"key":"..","value":".."}, or with hexadecimal digits key_hex and value_hex;
-    /// with "expires_at":MILLIS the key is there until that time, in milliseconds since 1970
-    #[arg(verbatim_doc_comment, long, conflicts_with = "hex")]
+    /// with "expires_at":MILLIS the key is there until that time, in milliseconds since 1970; with "keyspace":"NAME",
+    /// as `export` prints it, the record goes to that keyspace, whatever --keyspace says
+    #[arg(long, conflicts_with = "hex")]
     json: bool,
     #[command(flatten)]
     hex: HexArgs,
@@ -82,7 +81,7 @@ pub(crate) struct ImportArgs {
     synced: bool,
     /// Lines in a batch, which is stored whole or not at all; it ends early at 1 MiB, or at a
     /// quarter of a memtable if that is less
-    #[arg(verbatim_doc_comment, long, value_name = "N", default_value = "1000", value_parser = number::parse::<1>)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number::parse::<1>)]
     batch: u64,
 }
 
@@ -103,6 +102,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Exit, Failure> {
     let outcome = import.run();
     import.finish(outcome)
 }
+
+/// The character with which some programs begin a file; it is not part of the first key.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Whether `path` does not exist, or is an empty directory.
 fn is_free(path: &Path) -> bool {
@@ -192,10 +194,20 @@ impl<'a> Import<'a> {
             None => return Ok(false),
             Some(_) if self.handled < self.args.skip => Ok(()),
             Some(Line::TooLong) => Err(format!("longer than any record, {} bytes", self.format.longest_line())),
-            Some(Line::Whole(line) | Line::Last(line)) => match record::parse(line, self.format) {
-                Ok(record) => self.batch.add(&record)?,
-                Err(why) => Err(why),
-            },
+            Some(Line::Whole(line) | Line::Last(line)) => {
+                let line = match line.strip_prefix(BYTE_ORDER_MARK) {
+                    Some(line) if self.handled == 0 => {
+                        let found = self.rejects.describe(1, "left out the UTF-8 byte order mark at its beginning");
+                        self.progress.suspend(|| output::say(format_args!("{found}")));
+                        line
+                    }
+                    _ => line,
+                };
+                match record::parse(line, self.format) {
+                    Ok(record) => self.batch.add(&record)?,
+                    Err(why) => Err(why),
+                }
+            }
         };
         let number = self.handled + 1;
         if let Err(why) = added {

@@ -28,11 +28,14 @@ macro_rules! commands {
 
 commands! {
     import: Import(ImportArgs),
+    export: Export(ExportArgs),
     get: Get(GetArgs),
     put: Put(PutArgs),
+    ttl: Ttl(TtlArgs),
     delete: Delete(DeleteArgs),
     scan: Scan(ScanArgs),
     count: Count(CountArgs),
+    keyspaces: Keyspaces(KeyspacesArgs),
     stats: Stats(StatsArgs),
     compact: Compact(CompactArgs),
     verify: Verify(VerifyArgs),

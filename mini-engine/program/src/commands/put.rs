@@ -20,16 +20,13 @@ use crate::source::Source;
 /// power loss. A key that is to expire is absent from then on, as if it were deleted; a later put
 /// without a time makes it stay.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine put notes.db milk '2 litres'
   mini-engine put notes.db --hex 00ff 0a
   mini-engine put notes.db lock mine --expire-in 30s
   mini-engine put pictures.db cat --input cat.png
-  mini-engine put shop.db --keyspace users 7 Ada"
-)]
+  mini-engine put shop.db --keyspace users 7 Ada")]
 pub(crate) struct PutArgs {
     #[command(flatten)]
     database: DatabaseArgs,

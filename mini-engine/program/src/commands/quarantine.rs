@@ -16,15 +16,12 @@ use crate::size::counted;
 /// whole: reads show what is left, which may be older values and keys that were removed. Prints one
 /// table a line: number, file, first and last key, entries in its file.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine quarantine files.db --quarantine
   mini-engine quarantine files.db
   mini-engine repair files.db saved.db
-  mini-engine quarantine files.db --drop 12 --lose-entries"
-)]
+  mini-engine quarantine files.db --drop 12 --lose-entries")]
 pub(crate) struct QuarantineArgs {
     #[command(flatten)]
     database: DatabaseArgs,

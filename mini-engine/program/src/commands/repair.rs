@@ -24,13 +24,10 @@ use crate::{bytes, progress};
 /// the logs hold is kept in memory meanwhile. Keyspaces whose names are lost are called recovered-1, ..
 /// in NEW, by their numbers.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine repair files.db saved.db && mini-engine verify saved.db
-  mini-engine repair files.db saved.db --json > report.json"
-)]
+  mini-engine repair files.db saved.db --json > report.json")]
 pub(crate) struct RepairArgs {
     /// Directory of the damaged database
     #[arg(value_name = "DB")]

@@ -13,7 +13,7 @@ use crate::keys::{Keys, KeysArgs};
 use crate::keyspace::KeyspaceArgs;
 use crate::number;
 use crate::output::{self, Output};
-use crate::record::{self, Format};
+use crate::record::{self, Fields, Format};
 
 /// Print records in the order of their keys, as lines of key, TAB, value
 ///
@@ -21,17 +21,15 @@ use crate::record::{self, Format};
 /// value that holds a newline, makes lines that cannot be told apart: ask for --hex or --json
 /// then; `import` reads both back.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine scan files.db --prefix /usr/share --limit 5
   mini-engine scan files.db --from /a --to /b --keys-only
-  mini-engine scan files.db --reverse --limit 1
+  mini-engine scan files.db --reverse --limit 1 --values-only
+  mini-engine scan sessions.db --keys-only --expiry
   mini-engine scan damaged.db --skip-damaged --json > saved.jsonl
   mini-engine scan files.db --json | mini-engine import copy.db - --json
-  mini-engine scan shop.db --keyspace users --limit 5"
-)]
+  mini-engine scan shop.db --keyspace users --limit 5")]
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     database: DatabaseArgs,
@@ -48,14 +46,23 @@ pub(crate) struct ScanArgs {
     /// Leave the values out
     #[arg(long)]
     keys_only: bool,
+    /// Leave the keys out
+    #[arg(long, conflicts_with = "keys_only")]
+    values_only: bool,
+    /// Add when each record expires, in milliseconds since 1970, as the last column, or -
+    #[arg(long)]
+    expiry: bool,
+    /// Print only the number of records
+    #[arg(long, conflicts_with_all = ["keys_only", "values_only", "expiry", "json"])]
+    count: bool,
     /// Print a JSON object a line: {"key":"..","value":".."}; bytes that are no text stand as
     /// hexadecimal digits under key_hex or value_hex. Records that expire also have expires_at, in
     /// milliseconds since 1970
-    #[arg(verbatim_doc_comment, long)]
+    #[arg(long)]
     json: bool,
     /// Go on behind damage: what is in damaged blocks is left out, and so are older values of the same keys.
     /// Which keys that may be goes to stderr, and the exit code is 3 then. Works without CURRENT and manifest too
-    #[arg(verbatim_doc_comment, long, conflicts_with_all = ["reverse", "quarantine"])]
+    #[arg(long, conflicts_with_all = ["reverse", "quarantine"])]
     skip_damaged: bool,
     #[command(flatten)]
     hex: HexArgs,
@@ -108,8 +115,18 @@ fn print(
     {
         left -= 1;
         let (key, value, expiry) = record?;
-        let value = (!args.keys_only).then_some((&*value, expiry));
-        output.write(|out| record::print(out, format, &key, value))?;
+        if !args.count {
+            let fields = Fields {
+                keyspace: None,
+                key: (!args.values_only).then_some(&key),
+                value: (!args.keys_only).then_some(&value),
+                expiry: (args.expiry || args.json && !args.keys_only).then_some(expiry),
+            };
+            output.write(|out| record::print(out, format, &fields))?;
+        }
+    }
+    if args.count {
+        output.write(|out| writeln!(out, "{}", args.limit - left))?;
     }
     Ok(())
 }

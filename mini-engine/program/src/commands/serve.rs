@@ -30,9 +30,7 @@ use crate::{output, password, size, trace};
 /// The server ends at ^C, SIGTERM or SHUTDOWN: it answers what it has received, and writes
 /// everything to disk. A second ^C ends it at once, and loses nothing that was acknowledged.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine serve notes.db
   redis-cli set milk '2 litres'
@@ -42,14 +40,13 @@ Examples:
     --tls-cert server.pem --tls-key server.key --metrics 127.0.0.1:9100
   mini-engine serve notes.db --listen unix:/run/notes.sock
   mini-engine serve --cluster node-1 --listen 127.0.0.1:7001 --cluster-listen 127.0.0.1:17001
-  mini-engine serve numbers.db --protocol lines --listen 127.0.0.1:7000 --load-from data"
-)]
+  mini-engine serve numbers.db --protocol lines --listen 127.0.0.1:7000 --load-from data")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     /// Address and port to listen on, where port 0 takes a free one, which is printed; or
     /// unix:PATH for a Unix socket, which its file's permissions protect
-    #[arg(verbatim_doc_comment, long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
     listen: String,
     /// What clients write
     #[arg(long, value_enum, default_value = "resp")]
@@ -62,25 +59,25 @@ pub(crate) struct ServeArgs {
     password_file: Option<PathBuf>,
     /// Listen on addresses that other machines reach, without a password: whoever reaches the
     /// port can read, change and delete everything
-    #[arg(verbatim_doc_comment, long)]
+    #[arg(long)]
     without_password: bool,
     /// Speak TLS only, with the certificate in this PEM file, followed by those of its authorities.
     /// In a program that is built with `--features tls`
-    #[arg(verbatim_doc_comment, long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// Address and port at which Prometheus reads the metrics, at /metrics over HTTP. They are
     /// numbers, and need no password
-    #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
     /// Carry out FLUSHALL and FLUSHDB, which remove all keys
     #[arg(long)]
     allow_flushall: bool,
     /// Directory in which SAVE and BGSAVE make checkpoints, of which two are kept [default: the
     /// name of the database with .checkpoints behind it]
-    #[arg(verbatim_doc_comment, long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
     /// Directory whose files the command `l` of --protocol lines may load
     #[arg(long, value_name = "DIR")]
@@ -93,7 +90,7 @@ pub(crate) struct ServeArgs {
     max_request: u64,
     /// Size of all clients' requests and replies together; past it the client with the most is
     /// disconnected
-    #[arg(verbatim_doc_comment, long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
     max_buffers: u64,
     /// Requests of one client that are carried out before the next client has its turn
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]

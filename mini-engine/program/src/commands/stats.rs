@@ -24,13 +24,10 @@ use crate::output::Output;
 /// no level has them yet. Then come the keyspaces, if there are any besides the default one, and
 /// files that opens have set aside.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   mini-engine stats files.db
-  mini-engine stats files.db --json"
-)]
+  mini-engine stats files.db --json")]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     database: DatabaseArgs,

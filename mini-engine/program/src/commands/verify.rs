@@ -18,12 +18,9 @@ use crate::size::counted;
 /// bytes that a crash may have left, since damage to the last writes looks the same; a command that
 /// writes cuts them off and keeps them aside. Nothing is changed.
 #[derive(Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
-  mini-engine verify files.db && echo sound"
-)]
+  mini-engine verify files.db && echo sound")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     database: DatabaseArgs,

@@ -15,6 +15,8 @@ pub(crate) struct Batch<'a> {
     database: &'a DatabaseArgs,
     keyspace: &'a KeyspaceArgs,
     open: Option<(Db, Keyspace)>,
+    /// The keyspace that the last record named.
+    named: Option<(String, Keyspace)>,
     records: WriteBatch,
     /// Bytes of their keys and values.
     bytes: usize,
@@ -25,7 +27,7 @@ impl<'a> Batch<'a> {
     pub(crate) fn new(database: &'a DatabaseArgs, keyspace: &'a KeyspaceArgs) -> Self {
         // A batch of more than half a memtable would get a table of its own.
         let most_bytes = database.memtable_bytes.map_or(MOST_BYTES, |bytes| MOST_BYTES.min(bytes / 4));
-        Self { database, keyspace, open: None, records: WriteBatch::new(), bytes: 0, most_bytes }
+        Self { database, keyspace, open: None, named: None, records: WriteBatch::new(), bytes: 0, most_bytes }
     }
 
     /// Opens the database and the keyspace, or makes them, unless that was done already.
@@ -41,6 +43,16 @@ impl<'a> Batch<'a> {
         Ok(keyspace)
     }
 
+    /// The keyspace that the record names, or that of the arguments; makes it if it does not exist.
+    fn keyspace_of(&mut self, record: &Record<'_>) -> Result<Keyspace, Failure> {
+        let default = self.open()?.clone();
+        let (Some(name), Some((db, _))) = (&record.keyspace, &self.open) else { return Ok(default) };
+        match &self.named {
+            Some((last, keyspace)) if last == name => Ok(keyspace.clone()),
+            _ => Ok(self.named.insert((name.clone(), db.keyspace(name)?)).1.clone()),
+        }
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -53,7 +65,7 @@ impl<'a> Batch<'a> {
         {
             return Ok(Err(error.to_string()));
         }
-        let keyspace = self.open()?.clone();
+        let keyspace = self.keyspace_of(record)?;
         let mut records = self.records.keyspace(&keyspace);
         let added = match record.expiry {
             Some(at) => records.insert_with_expiry(&record.key, &record.value, at),

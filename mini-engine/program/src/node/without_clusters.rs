@@ -12,7 +12,7 @@ const BUILD: &str = "cargo install --path mini-engine/program --features cluster
 pub(crate) struct NodeArgs {
     /// Not in this program: it was built without clusters, which
     /// `cargo install --path mini-engine/program --features cluster` adds
-    #[arg(verbatim_doc_comment, long)]
+    #[arg(long)]
     pub(crate) cluster: bool,
     #[arg(long, hide = true, value_name = "ADDR")]
     cluster_listen: Option<String>,

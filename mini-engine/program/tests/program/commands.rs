@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Ran, Room, check_says, finished, piped, run, run_with};
 
-const COMMANDS: &str = "import get put delete scan count stats compact verify repair checkpoint quarantine dump serve cluster bench completions";
+const COMMANDS: &str = "import export get put ttl delete scan count keyspaces stats compact verify repair checkpoint quarantine dump serve cluster bench shell completions";
 
 #[test]
 fn put_get_and_delete_tell_by_exit_code_what_is_there() {
@@ -53,6 +53,34 @@ fn a_key_that_has_expired_is_not_there_and_the_time_of_the_others_is_carried_alo
     copy.prints(&[("scan --json", &printed), ("scan --json --skip-damaged", &printed)]);
     let backward: Vec<&str> = lines.iter().rev().copied().collect();
     copy.prints(&[("scan --json --reverse", &(backward.join("\n") + "\n"))]);
+}
+
+#[test]
+fn ttl_prints_the_seconds_that_are_left() {
+    // Catches milliseconds, a rest that is rounded down to 0 while the key is there, and an expired key that has a time.
+    let room = Room::new();
+    room.prints(&[
+        ("put stays v", ""),
+        ("put year v --expire-in 365d", ""),
+        ("put gone v --expire-at 1500000000000", ""),
+        ("ttl stays", "-1\n"),
+        ("put --keyspace users year v", ""),
+        ("ttl --keyspace users year", "-1\n"),
+    ]);
+    let left: u64 = room.run("ttl --hex 79656172").text().trim_end().parse().expect("a number");
+    assert!(((364 * 86_400)..=(365 * 86_400)).contains(&left), "{left}");
+    room.refuses(1, &[("ttl gone", ""), ("ttl absent", "")]);
+}
+
+#[test]
+fn several_keys_are_printed_with_their_values_in_the_given_order() {
+    // Catches sorted or repeated keys, and a missing key that prints an empty value or hides behind exit code 0.
+    let room = Room::holding("a\t1\nb\t2\nc\t\n");
+    room.prints(&[("get c a a", "c\t\na\t1\na\t1\n"), ("get --hex 62 61", "62\t32\n61\t31\n")]);
+    assert_eq!(room.run("get b absent a").ended(1).0, "b\t2\na\t1\n");
+    room.refuses(1, &[("get absent none", "")]);
+    room.refuses(2, &[("get a b --raw", "one key"), ("get a b --output out", "one key"), ("get", "<KEY>...")]);
+    assert!(!room.path("out").exists());
 }
 
 #[test]
@@ -303,6 +331,39 @@ fn every_command_has_help_with_examples_and_completions() {
     }
     assert!(run("--version").text().starts_with("mini-engine "));
     check_says(&run("completions cmd").refused(2), "cmd");
+}
+
+#[test]
+fn a_shell_runs_its_lines_as_commands_on_its_database() {
+    // Catches a command without the database, one that gets a database it has no argument for, and an error that ends the shell.
+    let room = Room::new();
+    let lines = "put milk '2 litres'\n\nput a 1 # a comment\nget milk\nget absent\nscan --count\nfetch a\nget 'a\n";
+    let ran = run_with(room.command("shell"), lines.as_bytes());
+    let (printed, said) = ran.ended(2);
+    assert_eq!(printed, "2 litres\n2\n");
+    check_says(&said, "unrecognized subcommand 'fetch'|expected a closing quote");
+    for (lines, code) in [("get absent\n", 1), ("get absent\nexit\nfetch\n", 1), ("get none\nget milk", 0), ("", 0)] {
+        run_with(room.command("shell"), lines.as_bytes()).ended(code);
+    }
+    check_says(&run_with(room.command("shell"), b"completions fish").text(), "complete -c mini-engine");
+}
+
+#[test]
+fn help_fits_a_narrow_terminal_and_shows_options_where_they_matter() {
+    // Catches help with line breaks of its own, which a narrow terminal breaks once more.
+    for command in COMMANDS.split(' ').chain([""]) {
+        let mut program = crate::support::program();
+        program.args(command.split_whitespace()).arg("--help").env("COLUMNS", "40");
+        let help = run_with(program, b"").text();
+        let prose = help.split("\nExamples:").next().expect("a part");
+        // A usage line and an option's name are not broken.
+        let may_break = |line: &&str| !line.starts_with("Usage: ") && !line.trim_start().starts_with('-');
+        let too_long = prose.lines().filter(may_break).find(|line| line.chars().count() > 40);
+        assert!(too_long.is_none_or(|line| !line.trim().contains(' ')), "{command}: {too_long:?}");
+        assert!(prose.lines().any(|line| (30..=40).contains(&line.chars().count())), "{command}: {help}");
+        let is_shown = ["import", "serve", "bench"].contains(&command);
+        assert_eq!(help.contains("--memtable-bytes"), is_shown, "{command}");
+    }
 }
 
 #[test]

@@ -22,6 +22,19 @@ fn a_line_is_split_at_its_first_tab_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn a_byte_order_mark_before_the_first_line_is_left_out_and_named() {
+    // Catches a mark that becomes part of the first key, and the same bytes of a later line that are lost.
+    let input = "\u{feff}a\t1\n\u{feff}b\t2\n";
+    for (args, input) in [("-", input), ("- --json", "\u{feff}{\"key\":\"a\",\"value\":\"1\"}\n")] {
+        let room = Room::new();
+        let said = room.import(args, input.as_bytes()).refused(0);
+        check_says(&said, "stdin line 1: left out the UTF-8 byte order mark|, rejected 0\n");
+        room.prints(&[("get a", "1\n"), ("count", if args == "-" { "2\n" } else { "1\n" })]);
+        assert_eq!(room.import("- --skip 1", input.as_bytes()).refused(0).lines().count(), 1);
+    }
+}
+
+#[test]
 fn a_file_is_imported_like_stdin_and_the_last_of_equal_keys_wins() {
     // Catches a batch whose operations are applied out of order, within and across batches.
     let room = Room::new();

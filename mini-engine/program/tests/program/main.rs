@@ -8,6 +8,7 @@ mod dump;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod import;
+mod keyspaces;
 #[cfg(unix)]
 mod kill;
 mod readers;

@@ -5,8 +5,20 @@ use std::fs;
 use crate::support::{Room, check_says, finished, flip, names, run};
 
 /// Each command that does not create a database, with valid arguments.
-const READERS: [&str; 9] =
-    ["get k", "delete k", "scan", "count", "stats", "stats --json", "verify", "checkpoint copy", "quarantine"];
+const READERS: [&str; 12] = [
+    "get k",
+    "ttl k",
+    "delete k",
+    "scan",
+    "export",
+    "count",
+    "keyspaces",
+    "stats",
+    "stats --json",
+    "verify",
+    "checkpoint copy",
+    "quarantine",
+];
 const PUT: &str = "put k v";
 
 /// Runs each command that does not create a database, and the lines in `more`. All must be refused with `code` and a message that contains `words`.

@@ -46,6 +46,27 @@ fn ranges_and_limits_are_met_in_both_directions() {
 }
 
 #[test]
+fn columns_are_left_out_and_added() {
+    // Catches keys that are left out instead of values, a count that ignores the limit, and an expiry in another unit.
+    let room = fruit();
+    room.run("put fig purple --expire-at 4800000000123").text();
+    room.prints(&[
+        ("scan --values-only --limit 2", "red\norange\n"),
+        ("scan --values-only --json --to apq", "{\"value\":\"red\"}\n"),
+        ("scan --values-only --hex --from 70", "626c7565\n"),
+        ("scan --expiry --from banana --to g", "banana\tyellow\t-\nfig\tpurple\t4800000000123\n"),
+        ("scan --expiry --keys-only --prefix f", "fig\t4800000000123\n"),
+        ("scan --expiry --keys-only --json --prefix f", "{\"key\":\"fig\",\"expires_at\":4800000000123}\n"),
+        ("scan --count", "5\n"),
+        ("scan --count --prefix ap --reverse", "2\n"),
+        ("scan --count --limit 3 --skip-damaged", "3\n"),
+        ("scan --count --limit 0", "0\n"),
+    ]);
+    let both = [("scan --keys-only --values-only", "--values-only"), ("scan --count --json", "--count")];
+    room.refuses(2, &both);
+}
+
+#[test]
 fn json_and_hexadecimal_scans_can_be_imported_again() {
     // Catches bytes that are lost in the output: newlines, tabs, quotes, bytes that are not UTF-8.
     let room = Room::new();

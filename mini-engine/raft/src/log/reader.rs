@@ -1,47 +1,74 @@
 //! [`LogReader`]: reads entries and the vote, concurrently with writes.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
-use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::{Stream, stream};
 use mini_engine::{Db, Iter};
-use openraft::type_config::alias::VoteOf;
+use openraft::entry::RaftEntry;
+use openraft::type_config::alias::{LogIdOf, VoteOf};
+use openraft::vote::RaftVote;
 use openraft::{OptionalSend, RaftLogReader, RaftTypeConfig};
 use serde::de::DeserializeOwned;
 
 use super::keys::{Keys, Record};
 use crate::codec::decode;
+use crate::contradiction::contradiction;
 
 /// Bytes of encoded entries after which [`RaftLogReader::limited_get_log_entries`] ends: enough to fill a message, and few enough that reads for
 /// several lagging followers take little memory.
 const READ_TOGETHER: usize = 1 << 20;
 
 /// Reads a group's log for openraft's tasks. Sees every entry as soon as its append has returned.
-pub struct LogReader<C> {
+pub struct LogReader<C: RaftTypeConfig> {
     db: Db,
     keys: Keys,
     /// The index of the first entry that is not purged. Shared with the store.
     first: Arc<AtomicU64>,
-    of: PhantomData<fn() -> C>,
+    settled: Arc<Mutex<Settled<C>>>,
 }
 
-impl<C> LogReader<C> {
+/// What no later call may contradict. Shared with the store.
+#[derive(Clone, Debug)]
+pub(super) struct Settled<C: RaftTypeConfig> {
+    /// The last vote.
+    pub(super) vote: Option<VoteOf<C>>,
+    /// The last entry that is known to be committed: saved as such, purged, or applied.
+    pub(super) committed: Option<LogIdOf<C>>,
+}
+
+impl<C: RaftTypeConfig> Settled<C> {
+    /// Notes that an entry is committed.
+    pub(super) fn commit(&mut self, log_id: &LogIdOf<C>) {
+        if self.committed.as_ref().is_none_or(|committed| committed.index < log_id.index) {
+            self.committed = Some(log_id.clone());
+        }
+    }
+}
+
+impl<C: RaftTypeConfig> LogReader<C> {
     pub(super) fn new(db: Db, keys: Keys, first: u64) -> Self {
-        Self { db, keys, first: Arc::new(AtomicU64::new(first)), of: PhantomData }
+        let settled = Settled { vote: None, committed: None };
+        Self { db, keys, first: Arc::new(AtomicU64::new(first)), settled: Arc::new(Mutex::new(settled)) }
     }
 
     pub(super) fn first(&self) -> u64 {
         // ORDERING: Acquire; pairs with Release in `set_first`. Weaker: a reader that misses removed entries could see the old value, and take the
         // gap for a hole.
-        self.first.load(Ordering::Acquire)
+        self.first.load(atomic::Ordering::Acquire)
     }
 
     pub(super) fn set_first(&self, first: u64) {
-        self.first.store(first, Ordering::Release);
+        self.first.store(first, atomic::Ordering::Release);
+    }
+
+    pub(super) fn settled(&self) -> MutexGuard<'_, Settled<C>> {
+        // Each change is one assignment, so a panic leaves the data consistent.
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn db(&self) -> &Db {
@@ -60,13 +87,18 @@ impl<C> LogReader<C> {
     }
 }
 
-impl<C> Clone for LogReader<C> {
+impl<C: RaftTypeConfig> Clone for LogReader<C> {
     fn clone(&self) -> Self {
-        Self { db: self.db.clone(), keys: self.keys, first: Arc::clone(&self.first), of: PhantomData }
+        Self {
+            db: self.db.clone(),
+            keys: self.keys,
+            first: Arc::clone(&self.first),
+            settled: Arc::clone(&self.settled),
+        }
     }
 }
 
-impl<C> fmt::Debug for LogReader<C> {
+impl<C: RaftTypeConfig> fmt::Debug for LogReader<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogReader")
             .field("group", &self.keys.group)
@@ -76,6 +108,35 @@ impl<C> fmt::Debug for LogReader<C> {
 }
 
 impl<C: RaftTypeConfig> LogReader<C> {
+    /// Checks the log ids in a leader's message: of the previous entry, the entries, or the snapshot, in this order. Call this before the message is passed
+    /// to [`openraft::Raft`], which takes every id up to the last committed index for that of its own entry, without a comparison.
+    ///
+    /// Reads at most one entry, and mostly none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`] if the message contradicts a committed entry: then a node has lost entries that it had acknowledged, and this node must
+    /// not continue. The errors of a read.
+    pub fn check(&self, vote: &VoteOf<C>, log_ids: impl IntoIterator<Item = LogIdOf<C>>) -> Result<()> {
+        let Settled { vote: own_vote, committed } = self.settled().clone();
+        let Some(committed) = committed else { return Ok(()) };
+        // openraft refuses the messages of a deposed leader. They may contradict what was committed since.
+        if own_vote.is_some_and(|own| RaftVote::partial_cmp(vote, &own).is_none_or(Ordering::is_lt)) {
+            return Ok(());
+        }
+        // Logs that agree at an index agree before it, too.
+        let last = log_ids.into_iter().take_while(|log_id| log_id.index <= committed.index).last();
+        let Some(found) = last.filter(|last| *last != committed) else { return Ok(()) };
+        let stored = match found.index == committed.index {
+            true => Some(committed),
+            false if found.index < self.first() => None,
+            false => self.entries(found.index..=found.index).next().transpose()?.map(|(_, entry)| entry.log_id()),
+        };
+        match stored.filter(|stored| *stored != found) {
+            None => Ok(()),
+            Some(stored) => Err(contradiction("a leader's entry", found, "committed", stored)),
+        }
+    }
+
     /// The present entries in `range`, with the lengths of their encodings.
     pub(super) fn entries(&self, range: impl RangeBounds<u64>) -> Entries<C> {
         let start = match range.start_bound() {
@@ -95,7 +156,7 @@ impl<C: RaftTypeConfig> LogReader<C> {
 }
 
 /// The entries in a range, in order. A missing entry between two others, or an unpurged one missing at the beginning, is an error.
-pub(super) struct Entries<C> {
+pub(super) struct Entries<C: RaftTypeConfig> {
     stored: Iter,
     /// The index that comes next.
     next: u64,

@@ -10,6 +10,7 @@
 //! | `truncate_after` | removes the range of entries | when it returns: openraft may install a snapshot next, which the removed entries contradict |
 //! | `purge` | the log id | with the next sync; entries are removed later still |
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 
@@ -19,6 +20,7 @@ use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use openraft::type_config::alias::{LogIdOf, VoteOf};
+use openraft::vote::RaftVote;
 use openraft::{LogIdOptionExt, OptionalSend, RaftTypeConfig};
 
 use super::keys::{Keys, Record};
@@ -26,6 +28,7 @@ use super::logs::{Logs, REMOVED_TOGETHER, open_already};
 use super::reader::LogReader;
 use super::sizes::Sizes;
 use crate::codec::encode;
+use crate::contradiction::{contradiction, follows, shown};
 use crate::write::write;
 
 /// The log, the vote and the committed log id of a Raft group. Made by [`Logs::group`].
@@ -36,6 +39,8 @@ use crate::write::write;
 /// | entries | can be read when `append` returns, and are durable when its callback is called, on a thread of [`Logs`]; all waiting appends and votes share one sync |
 /// | the committed log id | survives a killed process at once, and a power cut with the next sync |
 /// | a truncation, a purge | takes effect as a whole or not at all after any crash; later appended entries survive only with it |
+///
+/// A call that contradicts the vote or the committed entries is refused with [`InvalidData`](ErrorKind::InvalidData), and changes nothing.
 ///
 /// After a failed write or sync every call returns an error until the database is opened again.
 pub struct LogStore<C: RaftTypeConfig> {
@@ -85,8 +90,37 @@ impl<C: RaftTypeConfig> LogStore<C> {
             }
         };
         let last = last.or_else(|| purged.clone());
+        let committed: Option<LogIdOf<C>> = reader.record(Record::Committed)?;
+        {
+            let mut settled = reader.settled();
+            settled.vote = reader.record(Record::Vote)?;
+            committed.iter().chain(&purged).for_each(|log_id| settled.commit(log_id));
+        }
         let sizes = Sizes::of_open(last.index(), REMOVED_TOGETHER);
         Ok(Self { logs, reader, last, purged, sizes })
+    }
+
+    /// Tells the log which entry the state machine has applied last: [`RaftStateMachine::applied_state`](openraft::storage::RaftStateMachine). A power
+    /// cut may lose the record that this entry is committed. Call this before the log is given to a node.
+    ///
+    /// # Errors
+    /// [`InvalidData`](ErrorKind::InvalidData) if the log has another entry in its place, so log and state are not of one time; the errors of a read.
+    pub fn settle(&mut self, applied: Option<LogIdOf<C>>) -> Result<()> {
+        let Some(applied) = applied else { return Ok(()) };
+        let stored = self.reader.entries(applied.index..=applied.index).next().transpose()?;
+        match stored.map(|(_, entry)| entry.log_id()).filter(|stored| *stored != applied) {
+            Some(stored) => Err(contradiction("the log's entry", stored, "applied", applied)),
+            None => {
+                self.reader.settled().commit(&applied);
+                Ok(())
+            }
+        }
+    }
+
+    /// The committed entry that an entry `new` contradicts, if there is one.
+    fn contradicted(&self, new: &Option<LogIdOf<C>>) -> Option<LogIdOf<C>> {
+        let committed = self.reader.settled().committed.clone()?;
+        (!new.as_ref().is_some_and(|new| follows(new, &committed))).then_some(committed)
     }
 
     /// Waits until all earlier writes are durable.
@@ -127,19 +161,28 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
     }
 
     async fn save_vote(&mut self, vote: &VoteOf<C>) -> Result<()> {
+        if let Some(old) = self.reader.settled().vote.clone()
+            && !RaftVote::partial_cmp(vote, &old).is_some_and(Ordering::is_ge)
+        {
+            return Err(contradiction("the vote", vote, "given", old));
+        }
         let mut batch = WriteBatch::new();
         batch.insert(self.reader.keys().record(Record::Vote), encode(vote)?)?;
         self.write(batch).await?;
+        self.reader.settled().vote = Some(vote.clone());
         self.synced().await
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdOf<C>>) -> Result<()> {
-        let (key, mut batch) = (self.reader.keys().record(Record::Committed), WriteBatch::new());
-        match committed {
-            Some(committed) => batch.insert(key, encode(&committed)?)?,
-            None => batch.remove(key)?,
+        if let Some(old) = self.contradicted(&committed) {
+            return Err(contradiction("the committed entry", shown(&committed), "committed", old));
         }
-        self.write(batch).await
+        let Some(committed) = committed else { return Ok(()) };
+        let mut batch = WriteBatch::new();
+        batch.insert(self.reader.keys().record(Record::Committed), encode(&committed)?)?;
+        self.write(batch).await?;
+        self.reader.settled().commit(&committed);
+        Ok(())
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogIdOf<C>>> {
@@ -160,6 +203,9 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
             if last.as_ref().is_some_and(|last| last.index + 1 != index) {
                 let hole = format!("cannot append entry {index}: expected entry {}", last.next_index());
                 return Err(Error::new(ErrorKind::InvalidInput, hole));
+            }
+            if let Some(last) = last.filter(|last| !follows(&entry.log_id(), last)) {
+                return Err(contradiction("the entry", entry.log_id(), "appended", last));
             }
             batch.insert(self.reader.keys().entry(index), encode(&entry)?)?;
             first.get_or_insert(index);
@@ -183,11 +229,15 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         let first = self.reader.first();
         let from = last_log_id.next_index().max(first);
         let Some(last) = self.last.index().filter(|&last| last >= from) else { return Ok(()) };
+        let kept = if from == first { self.purged.clone() } else { last_log_id };
+        if let Some(old) = self.contradicted(&kept) {
+            return Err(contradiction("a truncation after", shown(&kept), "committed", old));
+        }
         let mut batch = WriteBatch::new();
         batch.remove_range(self.reader.keys().entries(from..=last))?;
         self.write(batch).await?;
         self.sizes.truncate(from.saturating_sub(1));
-        self.last = if from == first { self.purged.clone() } else { last_log_id };
+        self.last = kept;
         self.synced().await
     }
 
@@ -196,6 +246,9 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
             return Ok(());
         }
         let index = log_id.index;
+        if let Some(old) = self.contradicted(&Some(log_id.clone())).filter(|old| old.index <= index) {
+            return Err(contradiction("a purge up to", log_id, "committed", old));
+        }
         let mut batch = WriteBatch::new();
         batch.insert(self.reader.keys().record(Record::Purged), encode(&log_id)?)?;
         self.write(batch).await?;
@@ -203,6 +256,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         if self.last.index() <= Some(index) {
             self.last = Some(log_id.clone());
         }
+        self.reader.settled().commit(&log_id);
         self.purged = Some(log_id);
         self.sizes.purge(index);
         if self.sizes.take_purged(REMOVED_TOGETHER) {

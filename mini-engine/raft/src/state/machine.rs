@@ -18,6 +18,7 @@ use super::apply::Apply;
 use super::checkpoint::Checkpoint;
 use super::handle::State;
 use super::record::Applied;
+use crate::contradiction::{contradiction, follows, shown};
 use crate::write::{blocking, write};
 
 /// The most bytes of writes of consecutive entries in one batch: a larger batch saves no more time.
@@ -95,6 +96,11 @@ impl<C: RaftTypeConfig, A: Apply<C>> StateMachine<C, A> {
     /// Adds an entry to a group.
     fn add(&mut self, group: &mut Group<C>, (entry, responder): EntryResponder<C>) -> Result<()> {
         let log_id = entry.log_id();
+        if let Some(last) = &group.applied.last
+            && !(follows(&log_id, last) && log_id != *last)
+        {
+            return Err(contradiction("the entry", log_id, "applied", last));
+        }
         if let Some(membership) = entry.get_membership() {
             group.applied.membership = StoredMembershipOf::<C>::new(Some(log_id.clone()), membership);
         }
@@ -138,8 +144,14 @@ impl<C: RaftTypeConfig, A: Apply<C>> RaftStateMachine<C> for StateMachine<C, A> 
     }
 
     /// # Errors
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the snapshot does not have this metadata; then nothing has changed.
+    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if the snapshot does not have this metadata, and [`InvalidData`](std::io::ErrorKind::InvalidData) if
+    /// it lacks entries that were applied here; then nothing has changed.
     async fn install_snapshot(&mut self, meta: &SnapshotMetaOf<C>, snapshot: Checkpoint) -> Result<()> {
+        if let Some(last) = &self.applied.last
+            && !meta.last_log_id.as_ref().is_some_and(|new| follows(new, last))
+        {
+            return Err(contradiction("the snapshot up to", shown(&meta.last_log_id), "applied", last));
+        }
         let (state, meta) = (self.state.clone(), meta.clone());
         blocking::<C, _, _>(move || state.install::<C>(&meta, snapshot)).await?;
         self.applied = Applied::of(&self.state.db())?;

@@ -141,8 +141,10 @@ impl LogRun {
             8 if next > first => {
                 let entries = entries(log).await;
                 let after = entries.get(self.random.index(entries.len())).map(|entry| entry.log_id);
+                let after = after.max(log.read_committed().await.unwrap());
                 log.truncate_after(after).await.unwrap();
-                is_durable = true;
+                // Without an entry to remove, nothing is synced.
+                is_durable = after < last;
             }
             9..=10 if next > first => {
                 let entries = entries(log).await;

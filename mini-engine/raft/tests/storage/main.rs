@@ -2,6 +2,7 @@
 //! snapshots that are damaged in transfer, and a cluster.
 
 mod cluster;
+mod contradictions;
 mod crash;
 mod log;
 mod purge;

@@ -126,6 +126,10 @@ pub(crate) async fn indexes(log: &mut Log) -> Vec<u64> {
 }
 
 pub(crate) async fn apply(machine: &mut Machine, entries: impl IntoIterator<Item = AnEntry>) {
+    try_apply(machine, entries).await.unwrap();
+}
+
+pub(crate) async fn try_apply(machine: &mut Machine, entries: impl IntoIterator<Item = AnEntry>) -> Result<()> {
     let items: Vec<_> = entries.into_iter().map(|entry| Ok((entry, None))).collect();
-    machine.apply(stream::iter(items)).await.unwrap();
+    machine.apply(stream::iter(items)).await
 }
