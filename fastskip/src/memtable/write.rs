@@ -161,6 +161,7 @@ impl<O: Order> Memtable<O> {
     }
 
     /// The number of words of the nodes for `ops`, and the number of words of the last node.
+    #[inline(always)]
     fn words_for(&self, ops: &[Op<'_>]) -> Result<(u64, u64), InsertError> {
         let replaces = self.list.config.duplicates == Duplicates::Replace;
         let (mut words, mut last) = (0, 0);
@@ -261,6 +262,7 @@ impl<O: Order> Memtable<O> {
     }
 
     /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
+    #[inline(always)]
     fn reserve_for<'t, 'o>(
         &'t self,
         ops: &'o [Op<'o>],
