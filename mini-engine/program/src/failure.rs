@@ -19,8 +19,8 @@ const IO: u8 = 4;
 pub(crate) const REJECTED: u8 = 5;
 
 /// The advice when another process has the database open.
-const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. Meanwhile get, scan, count, stats, verify and checkpoint work, \
-     without --wait and --quarantine. If it is `mini-engine serve`, its clients write, too: `redis-cli set KEY VALUE`";
+const NEXT_IF_LOCKED: &str = "next: --wait waits until that process has ended. Meanwhile get, ttl, scan, count, export, keyspaces, \
+     stats, verify and checkpoint work, without --wait, --quarantine and --skip-damaged. If it is `mini-engine serve`, its clients write, too: `redis-cli set KEY VALUE`";
 
 /// The advice when there is no space.
 const NEXT_IF_FULL: &str = "next: make space. A database on a full disk accepts removals: `mini-engine delete`, and then `mini-engine compact`, \

@@ -55,7 +55,7 @@ Examples:
   mini-engine get files.db /etc/hostname
 
 get, ttl, scan, export, keyspaces, count, stats, verify and dump change nothing: they work on a read-only or full \
-file system, and beside each other, but not beside a command that writes.
+file system, and beside each other and a command that writes.
 
 A key or value that begins with a dash comes after two dashes: mini-engine get DB -- -key
 

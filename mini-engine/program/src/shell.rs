@@ -21,11 +21,15 @@ use signal_hook::consts::SIGINT;
 use crate::failure::{Exit, Failure, WRONG_USE};
 use crate::output::say;
 
+/// The exit code of a command that ^C has ended.
+const INTERRUPTED: u8 = 130;
+
 /// Read commands for one database, a line each
 ///
 /// A line is a command as it is typed in a system's shell, without `mini-engine` and DB. Words are separated by spaces;
 /// quotes and backslashes work as there, and # begins a comment. `exit` or ^D ends the shell. On a terminal lines are
-/// edited and remembered until the end, and TAB completes commands and options. The exit code is that of the last command.
+/// edited and remembered until the end, and TAB completes commands and options. Without one, no command can read stdin,
+/// and one that ^C ends ends the shell too. The exit code is that of the last command.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -52,7 +56,8 @@ fn run_lines(args: &ShellArgs, commands: Commands) -> io::Result<Exit> {
     let config = Config::builder().auto_add_history(true).build();
     let mut editor = Editor::<_, DefaultHistory>::with_config(config).map_err(io::Error::other)?;
     editor.set_helper(Some(&commands));
-    let prompt = if io::stdin().is_terminal() { "mini-engine> " } else { "" };
+    let is_script = !io::stdin().is_terminal();
+    let prompt = if is_script { "" } else { "mini-engine> " };
     let mut code = 0;
     loop {
         let line = match editor.readline(prompt) {
@@ -68,12 +73,25 @@ fn run_lines(args: &ShellArgs, commands: Commands) -> io::Result<Exit> {
             }
             Ok([]) => {}
             Ok([name, ..]) if name == "exit" || name == "quit" => return Ok(Exit::With(code)),
+            // The lines after this one are in the editor's buffer: the command would miss them, and they would run as commands.
+            Ok([_, rest @ ..]) if is_script && rest.iter().any(|word| word == "-") => {
+                say(format_args!(
+                    "mini-engine: a command of a script cannot read stdin (-): it has the script's lines"
+                ));
+                return Ok(Exit::With(WRONG_USE));
+            }
             Ok([name, rest @ ..]) => {
                 let mut command = process::Command::new(env::current_exe()?);
                 command.arg(name).args(commands.takes_database(name).then_some(&args.path)).args(rest);
+                if is_script {
+                    command.stdin(process::Stdio::null());
+                }
                 let status = command.status()?;
                 let number = status.code().or_else(|| Some(128 + status.signal()?));
                 code = number.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX);
+                if is_script && code == INTERRUPTED {
+                    return Ok(Exit::With(code));
+                }
             }
         }
     }
@@ -93,7 +111,13 @@ fn words(line: &str) -> Result<Vec<String>, &'static str> {
             }
             (Some(open), _) if letter == open => quote = None,
             (None | Some('"'), '\\') => {
-                word.get_or_insert_default().push(letters.next().ok_or("expected a character after a backslash")?);
+                let escaped = letters.next().ok_or("expected a character after a backslash")?;
+                let word = word.get_or_insert_default();
+                // Within double quotes only these can be escaped.
+                if quote.is_some() && !matches!(escaped, '"' | '\\' | '$' | '`') {
+                    word.push('\\');
+                }
+                word.push(escaped);
             }
             _ => word.get_or_insert_default().push(letter),
         }
@@ -156,6 +180,7 @@ mod tests {
             ("put milk  '2 litres'\r\n", &["put", "milk", "2 litres"][..]),
             (r#"put '' a"\"'"b\ c # it"#, &["put", "", "a\"'b c"]),
             (r"get a#b '\'", &["get", "a#b", "\\"]),
+            (r#"get "a\tb\\c""#, &["get", r"a\tb\c"]),
             (" # only this", &[]),
         ] {
             assert_eq!(words(line).expect("words"), expected);

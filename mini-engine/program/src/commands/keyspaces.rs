@@ -23,7 +23,10 @@ pub(crate) fn run(args: &KeyspacesArgs) -> Result<Exit, Failure> {
     let db = args.database.open(OpenFor::Reading)?;
     let mut output = Output::new();
     for name in db.keyspaces() {
-        output.write(|out| writeln!(out, "{name}"))?;
+        // A control character would make two lines of a name, or reach the terminal.
+        let shown = name.chars().map(|letter| if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() });
+        let shown: String = shown.collect();
+        output.write(|out| writeln!(out, "{shown}"))?;
     }
     output.finish()?;
     Ok(Exit::Done)

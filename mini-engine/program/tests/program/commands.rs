@@ -346,6 +346,10 @@ fn a_shell_runs_its_lines_as_commands_on_its_database() {
         run_with(room.command("shell"), lines.as_bytes()).ended(code);
     }
     check_says(&run_with(room.command("shell"), b"completions fish").text(), "complete -c mini-engine");
+    // The data behind such a command must not run as commands.
+    let (printed, said) = run_with(room.command("shell"), b"import -\ndelete\tmilk\n").ended(2);
+    assert_eq!((&*printed, room.run("get milk").text().trim_end()), ("", "2 litres"));
+    check_says(&said, "cannot read stdin");
 }
 
 #[test]

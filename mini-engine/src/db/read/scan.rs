@@ -20,8 +20,8 @@
 //! its view there, with all writes up to its number, and all of its reads use this view. Each view is read only at its own number (`View::upto`).
 //!
 //! P7 The core's dead ranges are for readers whose views have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if
-//! its active memtable was still active after the number was loaded, and no ingest came in between (P5); a snapshot's always has them. A snapshot
-//! whose number is too old for these keeps its own ranges, which no insertion changes. If there are quarantined tables, reads skip nothing.
+//! its active memtable was still active after the number was loaded, and no ingest came in between (P5); a snapshot's always has them, unless its view
+//! is pinned (P8): the writer may have cut off its last writes since. A snapshot whose number is too old for these keeps its own ranges, which no insertion changes. If there are quarantined tables, reads skip nothing.
 //!
 //! A reader with both, such as a snapshot that pins its view, would keep the space twice: the old files, and the same versions in the new files. A
 //! scan does not move to newer views, because it would have to keep its number registered for that. A scan that may take hours should be split into
@@ -133,7 +133,8 @@ impl Scan {
 
     /// Whether the view has all writes up to the number (P7).
     fn has_all_writes(&self) -> bool {
-        self.of_snapshot.is_some() || self.core.view.get().has_writes_of(&self.view)
+        let is_unpinned = self.of_snapshot.as_ref().is_some_and(|shared| shared.view.is_none());
+        is_unpinned || self.core.view.get().has_writes_of(&self.view)
     }
 
     /// Whether there are quarantined tables, which no read may ignore.
