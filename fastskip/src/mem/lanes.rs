@@ -214,9 +214,9 @@ pub(crate) mod row {
             Test::Equal(_) => unsafe { vceqq_s32(lanes, values) },
         };
         // SAFETY: the first half of the row.
-        let low = unsafe { bits(row, &test) };
+        let low = unsafe { bits(row, test) };
         // SAFETY: the second half.
-        let high = unsafe { bits(row.wrapping_add(8), &test) };
+        let high = unsafe { bits(row.wrapping_add(8), test) };
         let mask;
         // Each addition of neighbouring bytes halves their number. After three sums, a byte has the bits of eight lanes. Assembly, because with
         // intrinsics the compiler detects that the summands have no common bits, and generates three times the instructions. SAFETY: accesses no
