@@ -24,7 +24,9 @@ pub(crate) fn run(args: &KeyspacesArgs) -> Result<Exit, Failure> {
     let mut output = Output::new();
     for name in db.keyspaces() {
         // A control character would make two lines of a name, or reach the terminal.
-        let shown = name.chars().map(|letter| if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() });
+        let shown = name
+            .chars()
+            .map(|letter| if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() });
         let shown: String = shown.collect();
         output.write(|out| writeln!(out, "{shown}"))?;
     }
