@@ -1,6 +1,8 @@
 //! This workspace's engine.
 
-use mini_engine::{Compaction, Compression, Db, Durability, MemtableKind, Metrics, TableReads, WriteBatch};
+use mini_engine::{
+    Compaction, Compression, Db, Durability, Error, MemtableKind, Metrics, TableReads, Transaction, WriteBatch,
+};
 
 use super::store::{BLOCK_BYTES, Done, FILTER_BITS, Record, Settings, Store, changed, store};
 use crate::spec::Subject;
@@ -67,13 +69,20 @@ store! {
     };
     transfer(of, from, to) => {
         let mut tries = 0;
-        of.db.transact(|transaction| -> Done {
+        let mut body = |transaction: &Transaction| -> Done {
             tries += 1;
             for (account, by) in [(from, -1), (to, 1)] {
                 transaction.insert(account, changed(transaction.get(account)?, by)?)?;
             }
             Ok(())
-        })?;
+        };
+        // Among few accounts a thread may lose a thousand times in a row; the peers' loops have no bound either.
+        loop {
+            match of.db.transact(&mut body) {
+                Err(error) if matches!(error.downcast_ref(), Some(Error::Conflict { .. })) => {}
+                ended => break ended?,
+            }
+        }
         tries
     };
     flush(of) => of.db.flush()?;
