@@ -116,10 +116,12 @@ fn a_database_that_is_open_elsewhere_is_locked() {
     // Catches two processes that write to the same files.
     let room = Room::of_a_thousand();
     let (holder, stdin) = room.importing(&["one more\tvalue"]);
-    refuses(&room, 4, &[PUT], &format!("locked|(process {})", holder.id()));
+    let writers = [PUT, "delete k", "compact", "quarantine"];
+    let refused = |words: &str| room.refuses(4, &writers.map(|line| (line, words)));
+    refused(&format!("locked|(process {})", holder.id()));
     // A second process is refused even without the lock file.
     fs::remove_file(room.database().join("LOCK")).expect("remove");
-    refuses(&room, 4, &[PUT], "locked");
+    refused("locked");
     drop(stdin);
     finished(holder).ended(0);
     room.prints(&[("count", "1001\n")]);

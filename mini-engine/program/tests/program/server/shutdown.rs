@@ -52,7 +52,7 @@ fn a_database_or_a_port_that_is_taken_is_said() {
     let room = Room::new();
     let server = room.server(&[]);
     // Commands that an operator can run meanwhile.
-    let words = "LOCK is locked|next: |--wait|Meanwhile get, scan|mini-engine serve";
+    let words = "LOCK is locked|next: |--wait|Meanwhile get, ttl, scan|mini-engine serve";
     let other = Room::new();
     room.refuses(4, &[("serve --listen 127.0.0.1:0", words)]);
     let address = server.address.to_string();
