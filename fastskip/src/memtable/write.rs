@@ -101,7 +101,7 @@ impl<O: Order> Memtable<O> {
         self.store(op, seqno, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&self, op: &Op<'_>, seqno: u64, keeps_present: bool) -> Result<Written, InsertError> {
         let list = self.list.for_writes(1)?;
         match list.replaces() {
@@ -161,7 +161,7 @@ impl<O: Order> Memtable<O> {
     }
 
     /// The number of words of the nodes for `ops`, and the number of words of the last node.
-    #[inline(always)]
+    #[inline]
     fn words_for(&self, ops: &[Op<'_>]) -> Result<(u64, u64), InsertError> {
         let replaces = self.list.config.duplicates == Duplicates::Replace;
         let (mut words, mut last) = (0, 0);
@@ -262,7 +262,7 @@ impl<O: Order> Memtable<O> {
     }
 
     /// Reserves memory and entries for `ops`. If the sequence numbers are known and few entries are left, operations that replace take none.
-    #[inline(always)]
+    #[inline]
     fn reserve_for<'t, 'o>(
         &'t self,
         ops: &'o [Op<'o>],
@@ -275,7 +275,7 @@ impl<O: Order> Memtable<O> {
         self.reserve_inside(self.enter_for(ops)?, ops, number)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter_for(&self, ops: &[Op<'_>]) -> Result<Writer<'_, Versioned<O>>, InsertError> {
         let attempts = ops.len() as u64;
         self.list.for_writes(attempts)?.enter(thread_index(), attempts)
