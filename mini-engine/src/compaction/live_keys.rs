@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use crate::manifest::KeyspaceSet;
-use crate::types::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, RangeTombstones, is_stored_plain, split_stored};
+use crate::types::{
+    DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, RangeTombstones, is_same_keyspace, is_stored_plain, split_stored,
+};
 
 /// Distinguishes keys of dropped keyspaces from others. Fast if keys come in ascending order.
 #[derive(Debug)]
@@ -45,8 +47,7 @@ impl LiveKeys {
 }
 
 fn is_in_one_keyspace(start: &[u8], end: &[u8]) -> bool {
-    let id = |stored| split_stored(stored).map(|(id, _)| id);
-    id(start) == id(end) || id(start).is_some_and(|id| *KeyPrefix::of(id).end() == *end)
+    is_same_keyspace(start, end) || split_stored(start).is_some_and(|(id, _)| *KeyPrefix::of(id).end() == *end)
 }
 
 /// Whether all keys from `smallest` to `largest` belong to dropped keyspaces.

@@ -189,6 +189,12 @@ pub(crate) fn split_stored(stored: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     (KeyPrefix::of(id).len == len + 2).then_some((id, key))
 }
 
+/// Whether two stored keys are of one keyspace.
+pub(crate) fn is_same_keyspace(one: &[u8], other: &[u8]) -> bool {
+    let keyspace = |stored| split_stored(stored).map(|(keyspace, _)| keyspace);
+    keyspace(one) == keyspace(other)
+}
+
 /// The keyspace of a range of stored keys, the user's first key and the end, which is empty at the end of the keyspace.
 pub(crate) fn split_range<'a>(start: &'a [u8], end: &'a [u8]) -> Option<(KeyspaceId, &'a [u8], &'a [u8])> {
     let (id, start) = split_stored(start)?;

@@ -25,7 +25,9 @@ pub use compare_and_swap::CompareAndSwapError;
 pub(crate) use expiry::{EXPIRY_LEN, Millis, millis, shown, shown_slice, split_expiry, system_time};
 pub use key_bounds::KeyBounds;
 pub(crate) use key_bounds::{OwnedBounds, is_above, is_below, overlaps, owned, prefix_bounds};
-pub(crate) use key_prefix::{DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, is_stored_plain, split_range, split_stored};
+pub(crate) use key_prefix::{
+    DEFAULT_KEYSPACE, KeyPrefix, KeyspaceId, is_same_keyspace, is_stored_plain, split_range, split_stored,
+};
 pub(crate) use lines::{Shown, ShownKey, counted};
 pub use mapped::MappedBytes;
 pub(crate) use open_keyspace::{KeyspaceRef, OpenKeyspace};

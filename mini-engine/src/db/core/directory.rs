@@ -49,7 +49,8 @@ pub(crate) fn absolute(dir: &Path) -> Result<PathBuf> {
 /// A directory's lock, and the file system in which the directory is open.
 pub(crate) type Locked = (DirectoryLock, Arc<dyn FileSystem>);
 
-/// Takes the directory's lock; a reader shares it with others, and takes none if it follows a writer. A directory that is not a database is left unchanged: no lock file is created in it.
+/// Takes the directory's lock; a reader shares it with others, and takes none if it follows a writer. A directory that is not a database is left
+/// unchanged: no lock file is created in it.
 pub(crate) fn lock_directory(fs: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Locked> {
     let creates = options.create_if_missing && !options.read_only;
     if !fs.exists(dir).map_err(Error::io("look for", dir))? {

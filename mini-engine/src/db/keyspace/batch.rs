@@ -17,7 +17,8 @@ pub struct KeyspaceBatch<'a> {
 
 impl WriteBatch {
     /// Selects `keyspace`: operations added there become part of this batch, in the order of the calls. A write of the batch returns
-    /// [`Error::NoKeyspace`](crate::Error::NoKeyspace) if the keyspace was dropped, and [`Error::InvalidArgument`](crate::Error::InvalidArgument) if it belongs to another database: then nothing is written.
+    /// [`Error::NoKeyspace`](crate::Error::NoKeyspace) if the keyspace was dropped, and
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if it belongs to another database: then nothing is written.
     pub fn keyspace(&mut self, keyspace: &Keyspace) -> KeyspaceBatch<'_> {
         self.note_keyspace(&keyspace.keyspace);
         let expiry = keyspace.core().default_expiry(&keyspace.keyspace);

@@ -16,12 +16,13 @@
 //! P6 A number is registered together with an instant, and a scan has its own instant: this decides which entries have expired for the reader,
 //! however long it lives. A compaction treats an entry as expired only if it has expired for every reader that sees it (K3 of `core/clock.rs`).
 //!
-//! P8 In a reader of another process's database, no later view keeps the versions of its snapshots: the writer does not know them. So a snapshot pins
-//! its view there, with all writes up to its number, and all of its reads use this view. Each view is read only at its own number (`View::upto`).
-//!
 //! P7 The core's dead ranges are for readers whose views have all writes up to their numbers (D1 of `core/dead_ranges.rs`). A scan's view has them if
 //! its active memtable was still active after the number was loaded, and no ingest came in between (P5); a snapshot's always has them, unless its view
-//! is pinned (P8): the writer may have cut off its last writes since. A snapshot whose number is too old for these keeps its own ranges, which no insertion changes. If there are quarantined tables, reads skip nothing.
+//! is pinned (P8): the writer may have cut off its last writes since. A snapshot whose number is too old for these keeps its own ranges, which no
+//! insertion changes. If there are quarantined tables, reads skip nothing.
+//!
+//! P8 In a reader of another process's database, no later view keeps the versions of its snapshots: the writer does not know them. So a snapshot pins
+//! its view there, with all writes up to its number, and all of its reads use this view. Each view is read only at its own number (`View::upto`).
 //!
 //! A reader with both, such as a snapshot that pins its view, would keep the space twice: the old files, and the same versions in the new files. A
 //! scan does not move to newer views, because it would have to keep its number registered for that. A scan that may take hours should be split into

@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use crate::error::{Error, Result};
 use crate::iter::Direction;
-use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end, split_stored};
+use crate::types::{KeyBounds, Millis, OwnedBounds, Slice, WriteBatch, check_ranges, is_before_end, is_same_keyspace};
 
 /// An upper estimate of the memory of an operation without its bytes.
 const OP_BYTES: usize = 128;
@@ -49,11 +49,6 @@ enum Undo {
     Key(Slice, Option<Option<Expiring<Slice>>>),
     /// Puts these ranges in the place of the range at this index.
     Range(usize, Vec<(Slice, Slice)>),
-}
-
-fn is_same_keyspace(one: &[u8], other: &[u8]) -> bool {
-    let keyspace = |stored| split_stored(stored).map(|(keyspace, _)| keyspace);
-    keyspace(one) == keyspace(other)
 }
 
 /// The memory of an operation, in bytes.
@@ -158,12 +153,9 @@ impl Writes {
 
     /// Sets `key` to `value`, or removes it.
     pub(super) fn set(&mut self, key: &[u8], value: Option<Expiring<&[u8]>>) {
-        self.bytes += bytes_of(key, value.map(|(value, _)| value));
+        self.bytes += self.bytes_for(key, value.map(|(value, _)| value));
         let (key, value) = (Slice::from(key), value.map(|(value, at)| (Slice::from(value), at)));
         let before = self.keys.insert(key.clone(), value);
-        if !self.savepoints.is_empty() {
-            self.bytes += OP_BYTES;
-        }
         self.replaced(key, before);
     }
 
@@ -195,12 +187,11 @@ impl Writes {
             start = start.min(other_start.clone());
             end = if is_before_end(other_end, &end) && !other_end.is_empty() { end } else { other_end.clone() };
         }
-        self.bytes += bytes_of(&start, Some(&end));
+        self.bytes += self.bytes_for(&start, Some(&end));
         self.ranges.insert(from, (start, end));
         if self.savepoints.is_empty() {
             self.bytes -= joined.iter().map(|(start, end)| bytes_of(start, Some(end))).sum::<usize>();
         } else {
-            self.bytes += OP_BYTES;
             self.undo_log.push(Undo::Range(from, joined));
         }
         Ok(())
