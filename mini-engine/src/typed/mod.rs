@@ -16,11 +16,10 @@ use serde::de::DeserializeOwned;
 
 use crate::db::{Iter, Keyspace, KeyspaceTransaction, Snapshot, Transaction, TransactionIter};
 use crate::error::{Error, Result};
-use crate::types::Slice;
+use crate::types::{OwnedBounds, Slice, prefix_bounds};
 
 pub use self::key::{DecodeKey, EncodeKey, LeadingFields};
 
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 type Entry = (Slice, Slice);
 
 /// A keyspace whose keys are `K` and whose values are `V`, encoded as bytes; made by [`Keyspace::typed`]. `S` is a [`Keyspace`], or its view in a
@@ -54,10 +53,7 @@ pub trait TypedRead: sealed::Sealed {
     fn get_bytes(&self, key: &[u8]) -> Result<Option<Slice>>;
 
     #[doc(hidden)]
-    fn range_bytes(&self, bounds: Bounds) -> Self::Iter;
-
-    #[doc(hidden)]
-    fn prefix_bytes(&self, prefix: &[u8]) -> Self::Iter;
+    fn range_bytes(&self, bounds: OwnedBounds) -> Self::Iter;
 }
 
 /// Bytes that [`Typed`] writes: a [`Keyspace`] or a [`KeyspaceTransaction`]. This trait is sealed.
@@ -133,7 +129,8 @@ impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V>
         &self,
         bounds: R,
     ) -> impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, R> {
-        let bounds = (bounds.start_bound().map(encode_key), bounds.end_bound().map(encode_key));
+        let encoded = |bound: Bound<&K>| bound.map(|key| Slice::from(encode_key(key)));
+        let bounds = (encoded(bounds.start_bound()), encoded(bounds.end_bound()));
         self.store.range_bytes(bounds).map(decode_entry)
     }
 
@@ -142,7 +139,7 @@ impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V>
         &self,
         fields: &P,
     ) -> impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, P> {
-        self.store.prefix_bytes(&encode_key(fields)).map(decode_entry)
+        self.store.range_bytes(prefix_bounds(&encode_key(fields))).map(decode_entry)
     }
 }
 
@@ -230,12 +227,8 @@ macro_rules! impl_typed_read {
                     self.get(key)
                 }
 
-                fn range_bytes(&self, bounds: Bounds) -> $iter {
+                fn range_bytes(&self, bounds: OwnedBounds) -> $iter {
                     self.range(bounds)
-                }
-
-                fn prefix_bytes(&self, prefix: &[u8]) -> $iter {
-                    self.prefix(prefix)
                 }
             }
         )+
