@@ -1,4 +1,5 @@
-//! The locks of targets without `std`: a holder sees what the one before it wrote, and who sees a value sees what was written before it was set.
+//! The locks of targets without `std`: the holder of a lock sees all writes of the previous holder, and a reader of a value that is set once sees all
+//! writes before it was set.
 
 use crate::check::Program;
 use crate::sync::spin::{Mutex, OnceLock};

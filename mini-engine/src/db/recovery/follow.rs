@@ -239,8 +239,11 @@ impl Follower {
     /// Reads the frames that are new. Returns false if more may have come before those that were read last (F2).
     fn read_logs(&mut self, store: &TableStore) -> Result<bool> {
         let mut logs = std::mem::take(&mut self.logs);
-        let mut gap = None;
+        let (mut gap, mut is_rewritten) = (None, false);
         let read = logs.iter_mut().try_for_each(|log| {
+            if gap.is_some() {
+                return Ok(());
+            }
             let (number, path) = (log.number(), log.path().to_path_buf());
             let mut is_first = log.is_at_start();
             log.advance(|frame| {
@@ -250,34 +253,32 @@ impl Follower {
                     return Ok(ControlFlow::Break(()));
                 }
                 is_first = false;
+                if frame.first_seqno != expected {
+                    is_rewritten = true;
+                    let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
+                    return Err(Error::corruption(&path, frame.offset, what));
+                }
                 self.take(store, number, &path, frame).map(|()| ControlFlow::Continue(()))
-            })?;
-            if gap.is_some() { Err(Stop::Gap) } else { Ok(()) }
+            })
         });
         self.logs = logs;
-        match read {
-            Err(Stop::Error(error)) => return Err(error),
-            Ok(()) | Err(Stop::Gap) => {}
+        if is_rewritten {
+            // A frame that was read was cut off: its write had failed for lack of space. All is read again.
+            (self.logs, self.memtables, self.last_seqno) = (Vec::new(), Vec::new(), 0);
         }
+        read?;
         let is_settled = gap.is_none() || gap == self.gap;
         self.gap = gap;
         Ok(is_settled)
     }
 
-    /// Applies a frame of log `number`, in the file `path`.
+    /// Applies a frame of log `number`, in the file `path`, which continues the history.
     fn take(&mut self, store: &TableStore, number: u64, path: &Path, frame: Frame<'_>) -> Result<()> {
-        let expected = self.last_seqno + 1;
-        if frame.first_seqno != expected {
-            // A frame that was read was cut off: its write had failed for lack of space.
-            (self.logs, self.memtables, self.last_seqno) = (Vec::new(), Vec::new(), 0);
-            let what = format!("frame: expected sequence number {expected}, found {}", frame.first_seqno);
-            return Err(Error::corruption(path, frame.offset, what));
-        }
         let memory = memory_for(frame.count as usize, check_batch(path, &frame)?, frame.payload.len());
         self.check_memory(store, memory)?;
         let batch: Vec<BatchOp<'_>> = BatchOps::new(frame.payload).flatten().collect();
         for memory in [0, memory, memory.saturating_mul(SECOND_TRY_FACTOR)] {
-            match self.memtable(number, memory)?.add(&batch, expected) {
+            match self.memtable(number, memory)?.add(&batch, frame.first_seqno) {
                 Ok(()) => {
                     self.last_seqno += u64::from(frame.count);
                     self.batches += 1;
@@ -401,16 +402,4 @@ fn open_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<ManifestTail> {
 
 fn refusing_log(store: &TableStore) -> Result<wal::Writer> {
     Ok(wal::Writer::refusing(&store.dir, store.numbers.allocate()?, OPENED_READ_ONLY, store.counters.clone()))
-}
-
-/// The reason why no further log is read.
-enum Stop {
-    Gap,
-    Error(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Stop::Error(error)
-    }
 }

@@ -176,6 +176,36 @@ fn an_entry_that_expires_is_judged_by_the_clock_of_the_writer() {
 }
 
 #[test]
+fn a_write_that_fails_on_a_full_disk_is_gone_for_readers_too_once_another_one_has_its_place() {
+    // Catches a reader that keeps a frame which the writer has cut off, and then lacks the write with the same number.
+    let (dir, fs, db) = hooked(|b| b);
+    put(&db, "first", "1", Durability::Synced).unwrap();
+    let reader = reader(dir.path());
+    let (beside, path, seen) = (reader.clone(), dir.path().to_path_buf(), Arc::new(AtomicU64::new(0)));
+    let (noted, writes) = (seen.clone(), AtomicU64::new(0));
+    fs.set(move |event| match event.op {
+        // The frame is written, but not the zeros behind it.
+        Op::Write if event.path.starts_with(&path) && writes.fetch_add(1, Ordering::SeqCst) == 0 => Answer::Short(200),
+        Op::Write => Answer::Fail(ErrorKind::StorageFull),
+        Op::Truncate if noted.load(Ordering::SeqCst) == 0 => {
+            noted.store(beside.refresh().unwrap(), Ordering::SeqCst);
+            Answer::Go
+        }
+        _ => Answer::Go,
+    });
+    assert!(is_full(&db.insert("failed", "1").unwrap_err()));
+    assert_eq!(seen.load(Ordering::SeqCst), 2, "the reader has seen it");
+    fs.clear();
+    // Both logs are still needed.
+    let (_arrivals, go) = fs.hold(Op::Create, ".sst", Answer::Go);
+    db.insert("other", "2").unwrap();
+    db.insert("third", "3").unwrap();
+    assert_eq!(reader.refresh().unwrap(), 3);
+    assert_eq!(entries(&reader), entries(&db));
+    drop(go);
+}
+
+#[test]
 fn a_reader_says_why_it_cannot_open() {
     // Catches a damaged log that is shown as if it ended before the damage, and errors without advice.
     let (dir, db) = fresh();
