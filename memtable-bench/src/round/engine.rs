@@ -4,10 +4,11 @@
 //!
 //! Every result of an operation is compared with the input, and so are the contents of each database at its end.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::panic;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The least scans before the first measured one, or one for each entry of a smaller database. Scans of a small database cause no work in an engine,
 /// and `SCANS_BEFORE` of them could take longer than a round's time limit on a loaded machine.
 const SCANS_BEFORE: usize = 20_000;
+/// The most copies of a directory until no file came or went meanwhile.
+const TRIES: usize = 1000;
 
 /// An open database in a directory of its own.
 pub(super) struct Opened<S> {
@@ -296,12 +299,31 @@ fn watched<R>(work: impl FnOnce() -> Done<R>) -> Done<(R, Option<u64>)> {
     })
 }
 
-/// A copy of a directory and everything below it, as a kill would leave it. The engine that has the directory open may remove or rename a file
-/// meanwhile, such as the log that it prepares for later. If the copy lacks a needed file, the check of the copy fails.
+/// A copy of a directory and everything below it, as a kill would leave it. The engine that has the directory open may flush or compact meanwhile: a
+/// copy would then have the manifest of before and lack the log that it names. So it is made again until no file came or went.
 pub(super) fn copied(from: &Path) -> Done<TempDir> {
-    let to = tempdir()?;
-    copy(from, to.path())?;
-    Ok(to)
+    for _ in 0..TRIES {
+        let (to, before) = (tempdir()?, names(from)?);
+        copy(from, to.path())?;
+        if names(from)? == before {
+            return Ok(to);
+        }
+    }
+    Err(format!("{}: files came and went during each of {TRIES} copies", from.display()).into())
+}
+
+/// The paths of all files below a directory.
+fn names(of: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(of)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.append(&mut names(&entry.path())?);
+        } else {
+            found.insert(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 fn copy(from: &Path, to: &Path) -> Done {
