@@ -1,4 +1,5 @@
-//! Checks that links of the book, of the READMEs and of other pages have a target: a file or a heading. Links of the book stay within it.
+//! Checks that links of the book, of the READMEs and of other pages have a target: a file or a heading. Links of the book stay within it, and those
+//! of a package within the package and the book.
 //!
 //! `mdbook` copies only `docs/src`, so a link to a file outside works only in the repository.
 
@@ -32,13 +33,18 @@ fn broken(page: &Path, target: &str, book: &Path) -> Option<&'static str> {
     if page.starts_with(book) && !path.starts_with(book) {
         return Some("leads out of the book");
     }
-    // `docs/build` makes a page of each directory of recorded results.
-    let recorded = path.strip_prefix(book).ok().filter(|page| page.ends_with("index.html")).and_then(Path::parent);
-    if recorded.is_some_and(|run| workspace().join("memtable-bench/results").join(run).is_dir()) {
-        return None;
+    // `.ci/packages` replaces links from packages to the book.
+    let (home, in_book) = (page.parent().unwrap(), path.starts_with(book));
+    let is_packaged = || path == page || ["src", "examples"].iter().any(|part| path.starts_with(home.join(part)));
+    if !page.starts_with(book) && home != workspace() && !in_book && !is_packaged() {
+        return Some("leads out of the package");
+    }
+    // All pages of the book are in one directory; `docs/build` makes others below it, which may link to themselves.
+    if in_book && path != page && path.parent() != Some(book) {
+        return Some("is not made by `mdbook` alone");
     }
     // `mdbook` makes `page.html` from `page.md`, and the pages that `docs/build` makes link to `page.html`.
-    let path = if path.starts_with(book) && !path.exists() { path.with_extension("md") } else { path };
+    let path = if in_book && !path.exists() { path.with_extension("md") } else { path };
     if !path.exists() {
         return Some("there is no such file");
     }
@@ -65,7 +71,7 @@ fn anchor(line: &str) -> String {
 
 #[test]
 fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
-    // Catches links to a renamed page, to a reworded heading, and to a file that a built book lacks.
+    // Catches links to a renamed page, to a reworded heading, and to a file that a built book or a package lacks.
     let book = workspace().join("docs/src");
     let entries =
         |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
@@ -86,6 +92,9 @@ fn every_link_leads_to_a_file_and_the_books_links_stay_in_the_book() {
     let page = book.join("design.md");
     assert_eq!(broken(&page, "absent.md", &book), Some("there is no such file"));
     assert_eq!(broken(&page, "results.md#absent", &book), Some("there is no such heading"));
+    assert_eq!(broken(&page, "engines/index.html", &book), Some("is not made by `mdbook` alone"));
+    let readme = workspace().join("mini-engine/README.md");
+    assert_eq!(broken(&readme, "../CONTRIBUTING.md", &book), Some("leads out of the package"));
 }
 
 #[test]
