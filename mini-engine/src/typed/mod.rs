@@ -14,16 +14,16 @@ use std::ops::{Bound, RangeBounds};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::db::{Iter, Keyspace, KeyspaceTransaction, Snapshot, Transaction, TransactionIter};
+use crate::db::{Iter, Keyspace, KeyspaceBatch, KeyspaceTransaction, Snapshot, Transaction, TransactionIter};
 use crate::error::{Error, Result};
-use crate::types::{OwnedBounds, Slice, prefix_bounds};
+use crate::types::{OwnedBounds, Slice, WriteBatch, prefix_bounds};
 
 pub use self::key::{DecodeKey, EncodeKey, LeadingFields};
 
 type Entry = (Slice, Slice);
 
 /// A keyspace whose keys are `K` and whose values are `V`, encoded as bytes; made by [`Keyspace::typed`]. `S` is a [`Keyspace`], or its view in a
-/// [`Snapshot`] or a [`Transaction`]. Costs are those of `S`, and the encoding.
+/// [`Snapshot`], a [`Transaction`] or a [`WriteBatch`]. Costs are those of `S`, and the encoding.
 ///
 /// Once there are entries, the type of the keys must stay the same; a value may get new fields that have a default.
 ///
@@ -53,6 +53,9 @@ pub trait TypedRead: sealed::Sealed {
     fn get_bytes(&self, key: &[u8]) -> Result<Option<Slice>>;
 
     #[doc(hidden)]
+    fn get_many_bytes(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Slice>>>;
+
+    #[doc(hidden)]
     fn range_bytes(&self, bounds: OwnedBounds) -> Self::Iter;
 }
 
@@ -63,6 +66,9 @@ pub trait TypedWrite: TypedRead {
 
     #[doc(hidden)]
     fn remove_bytes(&self, key: &[u8]) -> Result<()>;
+
+    #[doc(hidden)]
+    fn remove_range_bytes(&self, bounds: OwnedBounds) -> Result<()>;
 }
 
 impl Keyspace {
@@ -84,13 +90,20 @@ impl<K: DecodeKey, V: Serialize + DeserializeOwned> Typed<Keyspace, K, V> {
     pub fn within<'t>(&self, transaction: &'t Transaction) -> Typed<KeyspaceTransaction<'t>, K, V> {
         Typed::new(transaction.keyspace(&self.store))
     }
+
+    /// The keyspace in a batch: operations added there become part of it.
+    pub fn in_batch<'b>(&self, batch: &'b mut WriteBatch) -> Typed<KeyspaceBatch<'b>, K, V> {
+        Typed::new(batch.keyspace(&self.store))
+    }
 }
 
-impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V> {
+impl<S, K, V> Typed<S, K, V> {
     fn new(store: S) -> Self {
         Self { store, types: PhantomData }
     }
+}
 
+impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V> {
     /// The keyspace of bytes.
     pub fn untyped(&self) -> &S {
         &self.store
@@ -107,6 +120,22 @@ impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V>
     {
         let key = encode_key(key);
         self.store.get_bytes(&key)?.map(|value| decode_value(&key, &value)).transpose()
+    }
+
+    /// The values of `keys`, read together: quicker than one by one.
+    ///
+    /// # Errors
+    /// Those of [`Typed::get`].
+    pub fn get_many<'k, Q: EncodeKey + ?Sized + 'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k Q>,
+    ) -> Result<Vec<Option<V>>>
+    where
+        K: Borrow<Q>,
+    {
+        let keys: Vec<_> = keys.into_iter().map(encode_key).collect();
+        let values = self.store.get_many_bytes(&keys)?.into_iter().zip(&keys);
+        values.map(|(value, key)| value.map(|value| decode_value(key, &value)).transpose()).collect()
     }
 
     /// The entry with the smallest key.
@@ -129,9 +158,7 @@ impl<S: TypedRead, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V>
         &self,
         bounds: R,
     ) -> impl DoubleEndedIterator<Item = Result<(K, V)>> + use<S, K, V, R> {
-        let encoded = |bound: Bound<&K>| bound.map(|key| Slice::from(encode_key(key)));
-        let bounds = (encoded(bounds.start_bound()), encoded(bounds.end_bound()));
-        self.store.range_bytes(bounds).map(decode_entry)
+        self.store.range_bytes(encode_bounds(&bounds)).map(decode_entry)
     }
 
     /// The entries whose keys begin with these fields, from both ends.
@@ -152,10 +179,7 @@ impl<S: TypedWrite, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V
     where
         K: Borrow<Q>,
     {
-        let value = rmp_serde::to_vec_named(value).map_err(|error| {
-            Error::InvalidArgument(format!("a value of type {} cannot be encoded: {error}", type_name::<V>()))
-        })?;
-        self.store.insert_bytes(&encode_key(key), &value)
+        self.store.insert_bytes(&encode_key(key), &encode_value(value)?)
     }
 
     /// Removes `key`, whether or not it has a value. Errors are those of [`Typed::insert`].
@@ -164,6 +188,40 @@ impl<S: TypedWrite, K: DecodeKey, V: Serialize + DeserializeOwned> Typed<S, K, V
         K: Borrow<Q>,
     {
         self.store.remove_bytes(&encode_key(key))
+    }
+
+    /// Removes all keys within `bounds`, in one operation. Inverted bounds remove nothing.
+    pub fn remove_range(&self, bounds: impl RangeBounds<K>) -> Result<()> {
+        self.store.remove_range_bytes(encode_bounds(&bounds))
+    }
+
+    /// Removes all keys that begin with these fields, in one operation.
+    pub fn remove_prefix<P: LeadingFields<K>>(&self, fields: &P) -> Result<()> {
+        self.store.remove_range_bytes(prefix_bounds(&encode_key(fields)))
+    }
+}
+
+/// In a batch. Errors are those of [`KeyspaceBatch`], and of a value that refuses to be encoded.
+impl<K: DecodeKey, V: Serialize + DeserializeOwned> Typed<KeyspaceBatch<'_>, K, V> {
+    /// Adds the insertion of `value` under `key`.
+    pub fn insert<Q: EncodeKey + ?Sized>(&mut self, key: &Q, value: &V) -> Result<()>
+    where
+        K: Borrow<Q>,
+    {
+        self.store.insert(encode_key(key), encode_value(value)?)
+    }
+
+    /// Adds the removal of `key`, whether or not it exists.
+    pub fn remove<Q: EncodeKey + ?Sized>(&mut self, key: &Q) -> Result<()>
+    where
+        K: Borrow<Q>,
+    {
+        self.store.remove(encode_key(key))
+    }
+
+    /// Adds the removal of all keys within `bounds`.
+    pub fn remove_range(&mut self, bounds: impl RangeBounds<K>) -> Result<()> {
+        self.store.remove_range(encode_bounds(&bounds))
     }
 }
 
@@ -188,6 +246,17 @@ fn encode_key<K: EncodeKey + ?Sized>(key: &K) -> Vec<u8> {
     let mut encoded = Vec::new();
     key.encode(&mut encoded);
     encoded
+}
+
+fn encode_bounds<K: EncodeKey>(bounds: &impl RangeBounds<K>) -> OwnedBounds {
+    let encoded = |bound: Bound<&K>| bound.map(|key| Slice::from(encode_key(key)));
+    (encoded(bounds.start_bound()), encoded(bounds.end_bound()))
+}
+
+fn encode_value<V: Serialize>(value: &V) -> Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value).map_err(|error| {
+        Error::InvalidArgument(format!("a value of type {} cannot be encoded: {error}", type_name::<V>()))
+    })
 }
 
 fn decode_value<V: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<V> {
@@ -227,6 +296,10 @@ macro_rules! impl_typed_read {
                     self.get(key)
                 }
 
+                fn get_many_bytes(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Slice>>> {
+                    self.get_many(keys)
+                }
+
                 fn range_bytes(&self, bounds: OwnedBounds) -> $iter {
                     self.range(bounds)
                 }
@@ -244,6 +317,10 @@ macro_rules! impl_typed_write {
 
             fn remove_bytes(&self, key: &[u8]) -> Result<()> {
                 self.remove(key)
+            }
+
+            fn remove_range_bytes(&self, bounds: OwnedBounds) -> Result<()> {
+                self.remove_range(bounds)
             }
         })+
     };

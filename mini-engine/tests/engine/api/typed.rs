@@ -59,6 +59,23 @@ fn typed_keys_sort_as_their_types_and_prefixes_end_at_fields() {
         let begins: Vec<_> = sorted.iter().filter(|(key, _)| (key.0, &key.1) == (first, &second)).cloned().collect();
         assert_eq!(all(&mut typed.prefix(&(first, second)).rev()), begins.into_iter().rev().collect::<Vec<_>>());
     }
+    // Removed by the keyspace, by a transaction and by a batch, which also sets and removes a key.
+    let copy = db.keyspace("copy").unwrap().typed::<Key, u64>();
+    let mut batch = WriteBatch::new();
+    sorted.iter().try_for_each(|(key, number)| copy.in_batch(&mut batch).insert(key, number)).unwrap();
+    db.write(&batch, Durability::Buffered).unwrap();
+    let (bounds, lead) = (&sorted[20].0..&sorted[30].0, (sorted[50].0.0, sorted[50].0.1.clone()));
+    copy.remove_range(bounds.start.clone()..bounds.end.clone()).unwrap();
+    db.transact(|tx| copy.within(tx).remove_prefix(&lead)).unwrap();
+    batch.clear();
+    copy.in_batch(&mut batch).remove_range(..=sorted[3].0.clone()).unwrap();
+    copy.in_batch(&mut batch).remove(&sorted[5].0).unwrap();
+    copy.in_batch(&mut batch).insert(&sorted[0].0, &1).unwrap();
+    db.write(&batch, Durability::Buffered).unwrap();
+    let mut left = Vec::from_iter(sorted.iter().skip(4).filter(|(key, _)| *key != sorted[5].0).cloned());
+    left.retain(|(key, _)| !bounds.contains(&key) && (key.0, &key.1) != (lead.0, &lead.1));
+    left.insert(0, (sorted[0].0.clone(), 1));
+    assert_eq!(all(&mut copy.iter()), left);
     let snapshot = db.snapshot();
     let popped = db.transact(|tx| {
         let within = typed.within(tx);
@@ -66,6 +83,8 @@ fn typed_keys_sort_as_their_types_and_prefixes_end_at_fields() {
         within.insert(&sorted[1].0, &1000)?;
         Ok::<_, Error>((popped, within.first()?))
     });
+    let asked = [&sorted[2].0, &(0, "absent".to_owned(), vec![], 0, None), &sorted[1].0];
+    assert_eq!(typed.get_many(asked).unwrap(), [Some(sorted[2].1), None, Some(1000)]);
     let (first, second) = (sorted[0].clone(), (sorted[1].0.clone(), 1000));
     assert_eq!(popped.unwrap(), (Some(first.clone()), Some(second.clone())));
     assert_eq!((typed.first().unwrap(), typed.at(&snapshot).first().unwrap()), (Some(second), Some(first)));
