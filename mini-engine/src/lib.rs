@@ -121,7 +121,7 @@ pub use db::{
 };
 pub use db::{KeyspaceTransaction, Savepoint, Transaction, TransactionIter};
 pub use error::{Error, Result};
-pub use manifest::MAX_KEYSPACE_NAME_LEN;
+pub use manifest::{MAX_KEYSPACE_NAME_LEN, REPAIRED};
 pub use metrics::{LevelMetrics, Metrics};
 pub use options::{
     Compaction, Compression, KeyspaceOptions, MemtableKind, Options, RecoveryMode, TableReads, TimeSource,

@@ -74,6 +74,7 @@
 mod codec;
 mod contradiction;
 mod log;
+mod open;
 mod state;
 mod worker;
 mod write;

@@ -47,6 +47,7 @@ pub(crate) use follow::ManifestTail;
 pub use keyspaces::MAX_KEYSPACE_NAME_LEN;
 pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{Loaded, load, load_number};
+pub use names::REPAIRED;
 pub(crate) use names::{
     ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };

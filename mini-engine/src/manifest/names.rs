@@ -19,6 +19,9 @@ const MANIFEST_PREFIX: &str = "MANIFEST-";
 pub(crate) const INCOMPLETE: &str = "INCOMPLETE";
 /// The file that reserves space for a full disk: see `db/core/reserve.rs`.
 pub(crate) const RESERVE: &str = "RESERVE";
+/// The file that marks a database that [`Salvage::write_to`](crate::Salvage::write_to) made: it may lack what was acknowledged. The engine itself ignores
+/// it. The storage for consensus refuses such a database, and so does not vote without what it had promised.
+pub const REPAIRED: &str = "REPAIRED";
 /// The suffix of a suspect file: it is kept for examination by people, and every later open ignores it.
 pub(crate) const ASIDE: &str = ".aside";
 /// The suffix of a torn tail of a log that is set aside. It differs from that of a whole log: the same log may lose its tail in one recovery and be
@@ -38,6 +41,8 @@ pub(crate) enum FileKind {
     Reserve,
     /// The mark of a directory that is still being written.
     Incomplete,
+    /// The mark of a database that was made by a salvage.
+    Repaired,
     Manifest(u64),
     Log(u64),
     Table(u64),
@@ -62,6 +67,7 @@ impl FileKind {
             wal::SPARE => return FileKind::Spare,
             INCOMPLETE => return FileKind::Incomplete,
             RESERVE => return FileKind::Reserve,
+            REPAIRED => return FileKind::Repaired,
             _ => {}
         }
         if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {

@@ -67,7 +67,7 @@ const PROGRAM: Crate = Crate {
 };
 const RAFT: Crate = Crate {
     src: "raft/src",
-    layers: &[&["codec", "contradiction", "worker", "write"], &["log", "state"]],
+    layers: &[&["codec", "contradiction", "open", "worker", "write"], &["log", "state"]],
     starts_threads: &["worker"],
 };
 /// The cluster starts no threads; its runtime does.

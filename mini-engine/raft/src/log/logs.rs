@@ -19,6 +19,7 @@ use mini_engine::fs::{FileSystem, StdFs};
 use mini_engine::{Compression, Db, Durability, KeyBounds, Options, Result, WriteBatch};
 
 use super::keys::Keys;
+use crate::open::open;
 use crate::worker::Worker;
 
 /// Bytes of purged entries that are removed together: few enough that an open, which reads the log of the database, takes little time,
@@ -69,7 +70,8 @@ impl Logs {
     /// Opens the database in directory `path`, or creates it, with [`Logs::options`].
     ///
     /// # Errors
-    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is already open, in any process.
+    /// Those of [`mini_engine::Builder::open`]: damage, and a database that is already open, in any process; and a
+    /// [repaired](mini_engine::REPAIRED) database, which may lack what the node has acknowledged.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Logs> {
         Logs::open_with(path, Logs::options(), Arc::new(StdFs))
     }
@@ -82,7 +84,7 @@ impl Logs {
 
     /// Like [`Logs::open`], with other options, and on another file system: tests use one that loses unsynced data.
     pub fn open_with(path: impl AsRef<Path>, options: Options, fs: Arc<dyn FileSystem>) -> io::Result<Logs> {
-        let db = Db::builder(path).options(options).file_system(fs).open()?;
+        let db = open(path.as_ref(), options, &fs)?;
         let (of_syncs, of_removals) = (db.clone(), db.clone());
         let syncs = Worker::start("raft-log-sync", move |waiting| sync(&of_syncs, waiting))?;
         let removals = Worker::start("raft-log-purge", move |purged| remove(&of_removals, purged))?;
@@ -126,7 +128,8 @@ impl Logs {
         Ok(receiver.recv().map_err(|_| ended())??)
     }
 
-    /// The database, for its [metrics](Db::metrics), checks and so on. Its keys belong to the log stores; write none.
+    /// The database, for its [metrics](Db::metrics), checks and so on. The keys of the default keyspace belong to the log stores; write
+    /// none there.
     pub fn db(&self) -> &Db {
         &self.shared.db
     }

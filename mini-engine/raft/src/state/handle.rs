@@ -14,6 +14,7 @@ use openraft::type_config::alias::SnapshotMetaOf;
 use super::checkpoint::{Checkpoint, Temporary};
 use super::names::{Kind, is_ours, parse, remove_directory};
 use super::receiver::Receiver;
+use crate::open::open;
 use crate::worker::Worker;
 
 /// The chunk size for a snapshot that is copied on this machine.
@@ -51,7 +52,7 @@ impl State {
         let is_new = !fs.exists(dir)?;
         if is_new {
             // Makes `dir` and its parents durably.
-            drop(open_db(&dir.join(Kind::State.name(0)), &options, &fs)?);
+            drop(open(&dir.join(Kind::State.name(0)), options.clone(), &fs)?);
         }
         // Databases are opened by their names in this open directory, so it may be moved.
         let fs = in_open_directory(&fs, dir)?;
@@ -62,7 +63,7 @@ impl State {
         // A stopped node of this process may still remove its own directories, so new ones must have other names.
         let next_number = found().map(|(_, number)| number + 1).max().unwrap_or(0);
         let state = Kind::State.name(number);
-        let db = open_db(&dir.join(&state), &options, &fs)?;
+        let db = open(&dir.join(&state), options.clone(), &fs)?;
         // This process holds the lock of the state, so no other process uses the other directories.
         for name in names.iter().filter(|name| **name != state && is_ours(name)) {
             remove_directory(&*fs, &dir.join(name));
@@ -119,7 +120,7 @@ impl State {
         // The directory was renamed, so the drop of the snapshot removes no files.
         drop(snapshot);
         fs.sync_dir(dir)?;
-        let db = open_db(&new, options, fs)?;
+        let db = open(&new, options.clone(), fs)?;
         let old = std::mem::replace(&mut *lock(current), Current { db, number: old + 1 });
         // Existing handles of the old database now return an error, and no old value.
         if let Err(error) = old.db.close() {
@@ -155,10 +156,6 @@ impl fmt::Debug for State {
             .field("current", &*lock(&shared.current))
             .finish_non_exhaustive()
     }
-}
-
-fn open_db(dir: &Path, options: &Options, fs: &Arc<dyn FileSystem>) -> Result<Db> {
-    Ok(Db::builder(dir).options(options.clone()).file_system(Arc::clone(fs)).open()?)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

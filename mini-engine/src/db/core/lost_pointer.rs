@@ -44,7 +44,7 @@ pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[Fi
             // A spare file is kept for the first time long after `CURRENT` became durable.
             FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
             FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) => {}
-            FileKind::Reserve | FileKind::Incomplete | FileKind::Foreign => {}
+            FileKind::Reserve | FileKind::Incomplete | FileKind::Repaired | FileKind::Foreign => {}
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::compaction::{BOTTOM, OutputSpec, TableStore};
 use crate::db::care::new_directory::make_database;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
+use crate::manifest::{CURRENT, FileNumbers, ManifestState, REPAIRED, RunId, Version};
 use crate::options::Options;
 use crate::types::{Kind, SeqNo, Slice, millis};
 
@@ -27,6 +27,9 @@ pub(super) fn write(
     };
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |fs, dir| {
+        // Durable with the names of the tables, and so before the database has its own name.
+        let mark = dir.join(REPAIRED);
+        fs.create_new(&mark).map_err(Error::io("create", &mark))?;
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
         let is_kept = |entry: &Result<(Slice, Kind, Slice)>| !matches!(entry, Ok((key, ..)) if !keyspaces.keep(key));
         let written = store.write_new(entries.filter(is_kept), 1, spec)?;
@@ -74,6 +77,7 @@ mod tests {
         assert!(matches!(open(full).insert("other", ""), Err(Error::Full(_))));
         let report = Salvage::open(fs.clone(), full, Options::default()).unwrap().write_to(new).unwrap();
         assert!(report.is_complete(), "{report}");
+        assert!(fs.exists(&new.join(REPAIRED)).unwrap());
         let db = open(new);
         db.insert("other", "").unwrap();
         assert_eq!(db.iter().map(|entry| entry.unwrap().0.to_vec()).collect::<Vec<_>>(), [b"key", &b"other"[..]]);
