@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use mini_engine::{Builder, Db, Error, RecoveryMode};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, refuse_node};
 use crate::{output, size};
 
 /// The value of `--wait` for a wait without an end.
@@ -59,6 +59,9 @@ pub(crate) enum OpenFor {
 
 impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
+        if purpose != OpenFor::Reading {
+            refuse_node(&self.path)?;
+        }
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
         let builder = builder.read_only(purpose == OpenFor::Reading);
         let reads = matches!(purpose, OpenFor::Reading | OpenFor::Copying);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use mini_engine::Error;
 
+use crate::node_directory;
 use crate::size::counted;
 
 /// The key does not exist.
@@ -94,6 +95,9 @@ impl Failure {
             _ => return None,
         };
         let Error::Corruption { file, .. } = error else { return None };
+        if node_directory::of(file).is_some() {
+            return Some(node_directory::NEXT.into());
+        }
         let db = if file.is_dir() { file } else { file.parent()? };
         let db = shown(db);
         Some(format!(
@@ -101,6 +105,17 @@ impl Failure {
              `mini-engine scan {db} --skip-damaged` prints it"
         ))
     }
+}
+
+/// Refuses to change a database that belongs to a node of a cluster, or to make one there.
+pub(crate) fn refuse_node(path: &Path) -> Result<(), Failure> {
+    let Some(node) = node_directory::of(path) else { return Ok(()) };
+    let (path, node) = (path.display(), node.display());
+    Err(Failure::Usage(format!(
+        "refused to change {path}: it belongs to the node of a cluster in {node}, which would vote without what it has \
+         acknowledged\n{}",
+        node_directory::NEXT
+    )))
 }
 
 /// A path, quoted as in a command line.

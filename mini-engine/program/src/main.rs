@@ -17,6 +17,7 @@ mod keyspace;
 mod levels;
 #[cfg_attr(not(feature = "cluster"), path = "node/without_clusters.rs")]
 mod node;
+mod node_directory;
 mod number;
 mod output;
 mod password;

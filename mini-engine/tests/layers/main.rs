@@ -54,7 +54,7 @@ const SERVER: Crate = Crate {
 const PROGRAM: Crate = Crate {
     src: "program/src",
     layers: &[
-        &["number", "size", "trace"],
+        &["node_directory", "number", "size", "trace"],
         &["expiry", "failure", "levels"],
         &["bytes", "output", "password", "progress", "source"],
         &["database", "keys", "keyspace"],

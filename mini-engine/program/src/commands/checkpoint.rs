@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::database::{DatabaseArgs, OpenFor};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, refuse_node};
 
 /// Copy the database into a new directory, which is then a database of its own
 ///
@@ -35,8 +35,9 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Refuses a directory whose parent does not exist: it is more likely mistyped than intended.
+/// Refuses a directory whose parent does not exist: it is more likely mistyped than intended; and one in the directory of a node.
 pub(crate) fn check_parent(command: &str, directory: &Path) -> Result<(), Failure> {
+    refuse_node(directory)?;
     match directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         None => Ok(()),
         Some(parent) => {

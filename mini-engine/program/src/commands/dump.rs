@@ -36,7 +36,8 @@ pub(crate) struct DumpArgs {
     /// Print every operation of a log, or the newest version of each key of a table, as a JSON object a line, whole:
     /// {"seqno":7,"key":"..","value":".."}, or "removed":true. Of a keyspace other than the default one, "keyspace" is its number,
     /// by which the manifest names it. Reads on behind damage. To save what is left of a
-    /// database use `repair`: one file does not tell which of its versions are the newest
+    /// database use `repair`, and for a node of a cluster `scan --skip-damaged`: one file does not tell which of its
+    /// versions are the newest
     #[arg(long)]
     json: bool,
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use mini_engine::QuarantinedTable;
 
 use crate::database::{DatabaseArgs, OpenFor};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure, refuse_node, shown};
 use crate::output::{self, Output};
 use crate::size::counted;
 
@@ -34,6 +34,8 @@ pub(crate) struct QuarantineArgs {
 }
 
 pub(crate) fn run(args: &QuarantineArgs) -> Result<Exit, Failure> {
+    // First of all: the refusal of a loss would advise to repair.
+    refuse_node(&args.database.path)?;
     if !args.drop.is_empty() && !args.lose_entries {
         return Err(refuse_drop(args));
     }

@@ -9,7 +9,7 @@ use mini_engine::{Db, LostKeys, SalvageReport, incomplete_directory};
 use serde_json::{Map, Value, json};
 
 use super::checkpoint::check_parent;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, refuse_node};
 use crate::output::{self, Output};
 use crate::{bytes, progress};
 
@@ -22,7 +22,8 @@ use crate::{bytes, progress};
 /// or no manifest can tell; NEW is whole and can be used in either case. NEW is there only with the whole:
 /// until then it is NEW.incomplete, and what an interrupted repair has left there the next one removes. What
 /// the logs hold is kept in memory meanwhile. Keyspaces whose names are lost are called recovered-1, ..
-/// in NEW, by their numbers.
+/// in NEW, by their numbers. A database of a cluster's node is refused, and a node does not start with NEW:
+/// it has the file REPAIRED.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +48,7 @@ pub(crate) struct RepairArgs {
 pub(super) const MOST_LOG_BYTES: u64 = 1 << 50;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
+    refuse_node(&args.path)?;
     check_parent("repair", &args.new)?;
     let builder = Db::builder(&args.path).replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);

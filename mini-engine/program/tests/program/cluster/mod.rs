@@ -6,6 +6,7 @@
 
 mod client;
 mod clocks;
+mod copies;
 mod faults;
 mod full_disk;
 mod history;

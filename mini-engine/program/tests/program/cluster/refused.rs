@@ -37,6 +37,8 @@ fn a_node_with_a_damaged_file_is_refused_and_can_be_replaced() {
     flip(&damaged, OFFSET);
     let said = run_with(cluster.nodes[victim].command(), b"").refused(3);
     check_says(&said, &format!("corruption in |{}|at offset ", damaged.file_name().expect("a name").to_string_lossy()));
+    check_says(&said, "next: `mini-engine cluster remove`|empty directory");
+    assert!(!said.contains("mini-engine repair"), "{said}");
 
     let (leader, fresh) = (cluster.leader_of("probe"), cluster.make_node());
     let (at, gone) = (cluster.nodes[leader].advertised, cluster.nodes[victim].advertised);
