@@ -12,7 +12,7 @@ use clap::Args;
 use mini_engine::{Builder, Db, Error, RecoveryMode};
 
 use crate::failure::{Failure, refuse_node};
-use crate::{output, size};
+use crate::{node_directory, output, size};
 
 /// The value of `--wait` for a wait without an end.
 const FOREVER: &str = "forever";
@@ -60,7 +60,7 @@ pub(crate) enum OpenFor {
 impl DatabaseArgs {
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<Db, Failure> {
         if purpose != OpenFor::Reading {
-            refuse_node(&self.path)?;
+            refuse_node(&self.path, node_directory::IF_SOUND)?;
         }
         let builder = self.builder().create_if_missing(purpose == OpenFor::Creating);
         let builder = builder.read_only(purpose == OpenFor::Reading);

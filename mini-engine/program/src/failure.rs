@@ -96,7 +96,7 @@ impl Failure {
         };
         let Error::Corruption { file, .. } = error else { return None };
         if node_directory::of(file).is_some() {
-            return Some(node_directory::NEXT.into());
+            return Some(node_directory::IF_DAMAGED.into());
         }
         let db = if file.is_dir() { file } else { file.parent()? };
         let db = shown(db);
@@ -107,14 +107,12 @@ impl Failure {
     }
 }
 
-/// Refuses to change a database that belongs to a node of a cluster, or to make one there.
-pub(crate) fn refuse_node(path: &Path) -> Result<(), Failure> {
+/// Refuses to change or copy a database that belongs to a node of a cluster, or to make one there; `next` is the advice.
+pub(crate) fn refuse_node(path: &Path, next: &str) -> Result<(), Failure> {
     let Some(node) = node_directory::of(path) else { return Ok(()) };
     let (path, node) = (path.display(), node.display());
     Err(Failure::Usage(format!(
-        "refused to change {path}: it belongs to the node of a cluster in {node}, which would vote without what it has \
-         acknowledged\n{}",
-        node_directory::NEXT
+        "refused for {path}: it belongs to the node of a cluster in {node}, and only that node may change or copy it\n{next}"
     )))
 }
 

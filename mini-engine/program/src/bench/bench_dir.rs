@@ -6,7 +6,7 @@ use std::process;
 use mini_engine::Db;
 
 use crate::failure::{Failure, refuse_node};
-use crate::output;
+use crate::{node_directory, output};
 
 /// The directory of the database.
 pub(crate) struct BenchDir {
@@ -18,7 +18,7 @@ impl BenchDir {
     /// `kept`, or a new directory among the temporary ones.
     pub(crate) fn new(kept: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = kept {
-            refuse_node(path)?;
+            refuse_node(path, node_directory::IF_SOUND)?;
             return Ok(Self { path: path.to_path_buf(), is_ours: false });
         }
         let path = std::env::temp_dir().join(format!("mini-engine-bench-{}", process::id()));

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure, refuse_node};
+use crate::node_directory;
 
 /// Copy the database into a new directory, which is then a database of its own
 ///
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &CheckpointArgs) -> Result<Exit, Failure> {
 
 /// Refuses a directory whose parent does not exist: it is more likely mistyped than intended; and one in the directory of a node.
 pub(crate) fn check_parent(command: &str, directory: &Path) -> Result<(), Failure> {
-    refuse_node(directory)?;
+    refuse_node(directory, node_directory::IF_SOUND)?;
     match directory.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         None => Ok(()),
         Some(parent) => {

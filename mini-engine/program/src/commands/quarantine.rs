@@ -5,6 +5,7 @@ use mini_engine::QuarantinedTable;
 
 use crate::database::{DatabaseArgs, OpenFor};
 use crate::failure::{Exit, Failure, refuse_node, shown};
+use crate::node_directory;
 use crate::output::{self, Output};
 use crate::size::counted;
 
@@ -35,7 +36,7 @@ pub(crate) struct QuarantineArgs {
 
 pub(crate) fn run(args: &QuarantineArgs) -> Result<Exit, Failure> {
     // First of all: the refusal of a loss would advise to repair.
-    refuse_node(&args.database.path)?;
+    refuse_node(&args.database.path, node_directory::IF_DAMAGED)?;
     if !args.drop.is_empty() && !args.lose_entries {
         return Err(refuse_drop(args));
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::checkpoint::check_parent;
 use crate::failure::{Exit, Failure, refuse_node};
 use crate::output::{self, Output};
-use crate::{bytes, progress};
+use crate::{bytes, node_directory, progress};
 
 /// Make a new database of all that can be read of a damaged one
 ///
@@ -48,7 +48,7 @@ pub(crate) struct RepairArgs {
 pub(super) const MOST_LOG_BYTES: u64 = 1 << 50;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Exit, Failure> {
-    refuse_node(&args.path)?;
+    refuse_node(&args.path, node_directory::IF_DAMAGED)?;
     check_parent("repair", &args.new)?;
     let builder = Db::builder(&args.path).replay_memory_bytes(MOST_LOG_BYTES);
     let salvage = builder.salvage()?.leave_older_out(args.leave_older_out);

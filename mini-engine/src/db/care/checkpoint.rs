@@ -15,7 +15,7 @@ use crate::db::core::Core;
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, link_or_copy};
 use crate::lock::lock;
-use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId};
+use crate::manifest::{CURRENT, FileNumbers, ManifestState, REPAIRED, RunId};
 use crate::table::{self, RunTable, Table};
 
 /// Makes `dir` a copy of the database in its present state.
@@ -65,8 +65,12 @@ pub(crate) fn checkpoint_moment(core: &Core, dir: &Path) -> Result<()> {
     })
 }
 
-/// Links or copies the tables of directory `source` into `dir`, durably.
+/// Links or copies the tables of directory `source` into `dir`, durably, and the mark of a repaired database.
 fn link_tables(fs: &dyn FileSystem, source: &Path, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
+    if fs.exists(&source.join(REPAIRED)).map_err(Error::io("look for", &source.join(REPAIRED)))? {
+        let mark = dir.join(REPAIRED);
+        fs.create_new(&mark).map_err(Error::io("create", &mark))?;
+    }
     for table in tables {
         let name = table::file_name(table.number());
         let (from, to) = (source.join(&name), dir.join(&name));

@@ -6,7 +6,7 @@
 
 mod client;
 mod clocks;
-mod copies;
+mod databases;
 mod faults;
 mod full_disk;
 mod history;
