@@ -36,8 +36,9 @@ const SLOW: Duration = Duration::from_secs(60);
 const SHORT_IDLE_SECONDS: u64 = 10;
 /// The number of bytes of waiting output at which a client that has sent MONITOR is disconnected.
 const MOST_BEHIND: usize = 16 << 20;
-/// The time for which the rest of a client's input is read and dropped.
+/// The time for which the rest of a client's input is read and dropped: from its last byte, and in all. A long value may still be on its way.
 const LINGER: Duration = Duration::from_secs(2);
+const LONGEST_LINGER: Duration = Duration::from_secs(60);
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +181,7 @@ impl Connection {
     pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Work> {
         self.turn = (self.output.len(), 0);
         if let State::Lingering(_) = self.state {
-            self.drop_input(buffer);
+            self.drop_input(buffer, now);
             return None;
         }
         let mut left = shared.settings.limits.pipeline;
@@ -266,10 +267,10 @@ impl Connection {
         }
     }
 
-    fn drop_input(&mut self, buffer: &mut [u8]) {
+    fn drop_input(&mut self, buffer: &mut [u8], now: Instant) {
         match self.stream.read(buffer) {
             Ok(0) => self.state = State::Closed,
-            Ok(_) => {}
+            Ok(_) => self.state = State::Lingering((now + LINGER).min(self.last_request + LONGEST_LINGER)),
             Err(error) => self.failed(&error, |connection| connection.is_readable = false),
         }
     }
