@@ -73,6 +73,7 @@ mod types;
 mod unproven;
 mod wire;
 
+pub use clock::ClockOffset;
 pub use control::{ControlClient, NodeStatus, Removed, Status};
 pub use error::{Error, Result};
 pub use identity::Identity;

@@ -24,6 +24,13 @@ impl Group {
             matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),
         }
     }
+
+    /// The other members.
+    pub(crate) fn others(&self) -> Vec<u64> {
+        let metrics = self.metrics.borrow_watched();
+        metrics.membership_config.nodes().map(|(node, _)| *node).filter(|node| *node != metrics.id).collect()
+    }
+
     /// The index of the last applied entry; 0 if there is none.
     pub(crate) fn applied(&self) -> u64 {
         self.metrics.borrow_watched().last_applied.index().unwrap_or(0)
