@@ -26,7 +26,8 @@ pub(crate) fn system_clock() -> WallClock {
 
 /// The time of a leader's proposals: the machine's clock; or, while the applied instant is ahead of it, the instant continued by the monotonic clock.
 ///
-/// A leader whose clock was ahead leaves such an instant behind. If it stood still until the next leader's clock reached it, nothing would expire.
+/// A leader whose clock was ahead leaves such an instant behind. If it stood still until the next leader's clock reached it, nothing would expire. An
+/// instant is continued from the time at which a call saw it first, so every node, not only the leader, makes a call about each second.
 pub(crate) struct GroupClock {
     wall: WallClock,
     instant: AppliedInstant,
@@ -50,17 +51,26 @@ impl GroupClock {
         let mut continued = self.continued.lock().unwrap_or_else(PoisonError::into_inner);
         continued.at(self.instant.millis(), Instant::now()).max((self.wall)())
     }
+
+    /// The latest applied instant that a call has seen, continued.
+    #[cfg(test)]
+    pub(crate) fn continued(&self) -> u64 {
+        self.continued.lock().unwrap().time(Instant::now())
+    }
 }
 
 impl Continued {
     /// The time, by the applied instant alone. Only committed proposals raise the instant, so a leader that was deposed does not keep a wrong time.
     fn at(&mut self, applied: u64, now: Instant) -> u64 {
-        let elapsed = now.saturating_duration_since(self.seen).as_millis() as u64;
-        let time = self.instant.saturating_add(elapsed - elapsed / SLOWER);
-        if applied > time {
+        if applied > self.time(now) {
             *self = Self { instant: applied, seen: now };
         }
-        time.max(applied)
+        self.time(now)
+    }
+
+    fn time(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.seen).as_millis() as u64;
+        self.instant.saturating_add(elapsed - elapsed / SLOWER)
     }
 }
 

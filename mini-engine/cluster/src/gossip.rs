@@ -80,7 +80,7 @@ impl Gossip {
             |told: &Description| told.identity.is_some_and(|identity| identity.cluster == self.groups.identity.cluster);
         let told: Vec<_> = told.into_iter().flatten().filter(|(told, _)| is_one_of_us(told)).collect();
         told.iter().for_each(|(told, _)| self.groups.hear(&told.places));
-        self.check_clock(told.into_iter().map(|(_, offset)| offset));
+        self.check_clock(&told.into_iter().map(|(_, offset)| offset).collect::<Vec<_>>());
         if let Err(error) = self.local.leave().await {
             tracing::warn!(%error, "could not leave a group");
         }
@@ -89,15 +89,17 @@ impl Gossip {
         if (0..self.groups.identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
     }
 
-    /// Compares this node's clock with those of the others.
-    fn check_clock(&mut self, others: impl Iterator<Item = ClockOffset>) {
-        let ahead = ahead_of_most(others);
+    /// Compares this node's clock with those of the others, and lets the groups' clocks see the applied instants.
+    fn check_clock(&mut self, others: &[ClockOffset]) {
+        self.groups.here().values().for_each(|group| _ = group.clock().millis());
+        let ahead = ahead_of_most(others.iter().copied());
         self.groups.set_clock_ahead(ahead);
         let is_harmful = ahead != 0 && !self.groups.led().is_empty();
         if is_harmful && !self.has_warned {
+            let others = if others.len() == 1 { "the other node's, so one of the two is wrong" } else { "most others" };
             tracing::warn!(
-                "the clock of this node, by which keys expire while it leads, is {ahead} ms ahead of most nodes' clocks: correct it, or let another \
-                 node lead"
+                "the clock of this node, by which keys expire while it leads, differs by {ahead:+} ms from {others}: correct it, or let another node \
+                 lead (`mini-engine cluster move-leader`)"
             );
         }
         self.has_warned = is_harmful;

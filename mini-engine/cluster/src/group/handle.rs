@@ -48,6 +48,7 @@ pub(crate) struct Group {
     /// Why this node must not continue with the group: a leader contradicts what is committed here.
     damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
+    clock: Arc<GroupClock>,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
     /// Executors of reads that have ended, for reuse. They hold a handle of the database, so they do not outlive the group.
@@ -90,7 +91,7 @@ impl Group {
             raft: raft.clone(),
             state: state.clone(),
             instant: instant.clone(),
-            clock,
+            clock: Arc::clone(&clock),
             writes: writes.downgrade(),
         };
         tokio::spawn(barrier.run(waiting));
@@ -107,6 +108,7 @@ impl Group {
             election_timeout,
             damage,
             instant,
+            clock,
             writes,
             reads,
             executors,
@@ -115,6 +117,10 @@ impl Group {
 
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    pub(crate) fn clock(&self) -> &GroupClock {
+        &self.clock
     }
 
     pub(crate) fn raft(&self) -> &Raft {
