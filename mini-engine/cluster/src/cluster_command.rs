@@ -57,8 +57,9 @@ fn parts(groups: &Groups) -> Vec<Part> {
     let places = groups.places();
     let of_group = |number: u32| {
         let slots = slots_of(number, groups.identity.groups);
-        let (group, place) = (groups.get(number).filter(|group| group.votes()), places.get(number));
+        let (group, place) = (groups.get(number), places.get(number));
         let applied = group.as_ref().map_or(0, |group| group.applied());
+        let group = group.filter(|group| group.votes());
         let is_served = place.leader().is_some() && group.is_none_or(|group| group.is_served());
         Part { first: slots.start, last: slots.end - 1, place, applied, is_served }
     };
@@ -69,14 +70,14 @@ fn parts(groups: &Groups) -> Vec<Part> {
 /// the leader of its first group, as in CLUSTER NODES.
 pub(crate) fn standing(groups: &Groups) -> Standing {
     let (led, first) = (groups.led(), groups.here().values().next().cloned());
-    let others: BTreeSet<u64> = led.iter().flat_map(|group| group.others()).collect();
+    let followers: BTreeSet<u64> = led.iter().flat_map(|group| group.followers()).collect();
     let leader = first.as_ref().and_then(|group| group.place().leader().map(|(_, leader)| leader.clients.clone()));
     let leader = leader.map(|address| {
         let (host, port) = host_and_port(&address);
         (host.to_owned(), port)
     });
     Standing {
-        followers: (!led.is_empty()).then_some(others.len()),
+        followers: (!led.is_empty()).then_some(followers.len()),
         leader,
         is_leader_heard: first.is_some_and(|group| group.is_served()),
         clock_ahead: groups.clock_ahead(),

@@ -94,6 +94,14 @@ impl Status {
         found.description.as_ref().ok()?.groups.get(&group)
     }
 
+    /// Whether most voters of a group have answered. If not, the group serves no requests.
+    pub fn has_majority(&self, group: u32) -> bool {
+        let place = self.places.get(group);
+        let (there, away): (Vec<_>, Vec<_>) =
+            self.nodes.iter().filter(|status| place.votes(status.node)).partition(|status| status.description.is_ok());
+        there.len() > away.len()
+    }
+
     /// The first and the last slot of a group.
     pub fn slots(&self, group: u32) -> (u16, u16) {
         let slots = slots_of(group, self.groups);

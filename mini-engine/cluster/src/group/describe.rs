@@ -1,7 +1,7 @@
 //! The state of a group, as this node describes it.
 
 use openraft::async_runtime::WatchReceiver;
-use openraft::{LogIdOptionExt, RaftMetrics, ServerState};
+use openraft::{Instant as _, LogIdOptionExt, RaftMetrics, ServerState};
 
 use super::handle::Group;
 use crate::places::{Membership, Place};
@@ -25,10 +25,14 @@ impl Group {
         }
     }
 
-    /// The other members.
-    pub(crate) fn others(&self) -> Vec<u64> {
+    /// For a leader: the other members that it has heard within the time in which another leader would be elected.
+    pub(crate) fn followers(&self) -> Vec<u64> {
         let metrics = self.metrics.borrow_watched();
-        metrics.membership_config.nodes().map(|(node, _)| *node).filter(|node| *node != metrics.id).collect()
+        let others = metrics.heartbeat.iter().flatten().filter(|(node, _)| **node != metrics.id);
+        others
+            .filter(|(_, at)| at.is_some_and(|at| at.elapsed() < self.election_timeout))
+            .map(|(node, _)| *node)
+            .collect()
     }
 
     /// The index of the last applied entry; 0 if there is none.

@@ -44,7 +44,7 @@ pub(crate) struct Group {
     /// The time of the last message of a leader.
     heard: Mutex<Option<Instant>>,
     /// The time without a leader after which another one is elected.
-    election_timeout: Duration,
+    pub(super) election_timeout: Duration,
     /// Why this node must not continue with the group: a leader contradicts what is committed here.
     damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,

@@ -88,11 +88,14 @@ async fn a_leader_is_a_master_and_without_a_majority_nothing_is_ok() {
         cluster.stop(*node).await;
     }
     let mut client = cluster.client(leader).await;
-    wait_for("a state that is not ok", async || {
-        let info = client.ask("CLUSTER INFO").await;
-        (info.contains("cluster_state:fail") && info.contains("cluster_slots_ok:0\r")).then_some(())
-    })
-    .await;
+    for (request, expected) in [
+        ("CLUSTER INFO", "cluster_state:fail"),
+        ("CLUSTER INFO", "cluster_slots_ok:0\r"),
+        ("INFO replication", "role:master\r\nconnected_slaves:0\r"),
+    ] {
+        wait_for(expected, async || client.ask(request).await.contains(expected).then_some(())).await;
+    }
+    assert!(!cluster.control.status(&cluster.address(leader)).await.unwrap().has_majority(0));
     let removed = cluster.control.remove(&others[0].to_string(), &cluster.address(leader), None, true).await;
     let error = removed.unwrap_err().to_string();
     assert!(error.contains("does not hear a majority"), "{error}");
@@ -109,5 +112,5 @@ async fn a_node_that_has_lost_its_directory_is_not_taken_for_a_follower() {
     let status = cluster.control.status(&cluster.address(1)).await.unwrap();
     let error = status.nodes[2].description.as_ref().unwrap_err();
     assert!(error.contains("expected node 3 of cluster") && error.contains("found a node of no cluster"), "{error}");
-    assert!(status.nodes[1].description.is_ok());
+    assert!(status.nodes[1].description.is_ok() && status.has_majority(0));
 }

@@ -37,6 +37,12 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             )?,
             None => writeln!(out, "{place}, no leader")?,
         }
+        if !status.has_majority(group) {
+            writeln!(
+                out,
+                "warning: no majority of the voters of group {group} answers; without one it serves no requests"
+            )?;
+        }
     }
     for node in &status.nodes {
         if let Err(why) = &node.description {
@@ -133,7 +139,14 @@ pub(crate) fn to_json(status: &Status) -> Value {
     let groups = (0..status.groups).map(|group| {
         let (first, last) = status.slots(group);
         let nodes: Vec<u64> = status.places.get(group).members().map(|(node, _)| node).collect();
-        json!({ "group": group, "first_slot": first, "last_slot": last, "leader": status.leader(group), "nodes": nodes })
+        json!({
+            "group": group,
+            "first_slot": first,
+            "last_slot": last,
+            "leader": status.leader(group),
+            "nodes": nodes,
+            "has_majority": status.has_majority(group),
+        })
     });
     json!({
         "cluster": format!("{:016x}", status.cluster),
