@@ -40,6 +40,11 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
             "Commandstats" => command_stats(facts.shared, &mut text),
             "Keyspace" => databases(&facts, &mut text),
             "Replication" => replication(&facts, &mut text),
+            "Cluster" => {
+                if let Some(standing) = facts.shared.standing() {
+                    write!(text, "cluster_clock_ahead_ms:{}\r\n", standing.clock_ahead).ok();
+                }
+            }
             _ => {}
         }
     }

@@ -43,10 +43,6 @@ impl<'a> Facts<'a> {
         &self.shared.counters
     }
 
-    fn clock_ahead_of_nodes(&self) -> i64 {
-        self.shared.standing().map_or(0, |standing| standing.clock_ahead)
-    }
-
     fn uptime(&self) -> u64 {
         self.shared.started.elapsed().as_secs()
     }
@@ -158,8 +154,6 @@ pub(crate) static FIGURES: &[Figure] = &[
     info("CPU", "used_cpu_user", |facts| format!("{:.2}", facts.cpu_seconds()[0])),
 
     info("Cluster", "cluster_enabled", |facts| u8::from(facts.shared.cluster.is_some()).to_string()),
-    info("Cluster", "cluster_clock_ahead_ms", |facts| facts.clock_ahead_of_nodes().to_string()),
-    metric([GAUGE, "cluster_clock_ahead_seconds", "By how much the clock is ahead of most nodes' clocks."], |facts| (facts.clock_ahead_of_nodes() as f64 / 1000.0).to_string()),
 
     // Whether the last write was refused (under its Redis name), the number of refused writes, and the reason of the last refusal.
     info("Writes", "aof_last_write_status", |facts| status(!facts.counters().writes.are_refused)),
