@@ -4,7 +4,6 @@
 //! with all places that it has. So news of a group spreads from its members to all nodes, and a node that appears in a reply is queried too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -138,8 +137,8 @@ async fn describe(
             Some((*description, offset))
         }
         Ok(_) => None,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && refusals.is_due() => {
-            tracing::warn!(address = link.address(), %error, "another node refuses this one");
+        Err(error) if refusals.is_due(&error) => {
+            tracing::warn!(address = link.address(), %error, "another node refuses this one, or this one refuses it");
             None
         }
         Err(error) => {

@@ -1,6 +1,6 @@
 //! The connections of other nodes and of commands: their requests are passed to the groups, and the replies are sent back.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: Place, refusals: Arc
     };
     let ended: Result<()> = served.await;
     match ended {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && refusals.is_due() => {
+        Err(error) if refusals.is_due(&error) => {
             tracing::warn!(peer, %error, "a connection of a node was refused");
         }
         Err(error) => tracing::debug!(peer, %error, "a connection of a node has ended"),

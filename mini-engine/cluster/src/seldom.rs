@@ -1,5 +1,6 @@
 //! [`Seldom`]: keeps warnings that a stranger can cause from filling the log.
 
+use std::io::{Error, ErrorKind};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,35 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(crate) struct Seldom(Mutex<Option<Instant>>);
 
 impl Seldom {
-    /// Whether to log the warning.
-    pub(crate) fn is_due(&self) -> bool {
+    /// Whether to warn that one side of a connection has refused the other, or does not understand it (TLS, certificates). An error of the system, such
+    /// as that of a firewall, is none of these.
+    pub(crate) fn is_due(&self, error: &Error) -> bool {
+        let is_refusal = matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidData);
+        if !is_refusal || error.raw_os_error().is_some() {
+            return false;
+        }
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| last.elapsed() >= PAUSE);
         if is_due {
             *last = Some(Instant::now());
         }
         is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_due_once_and_errors_of_the_system_never() {
+        // Catches a wrong certificate that only a debug log shows, a firewall that is taken for a refusal, and a log that strangers fill.
+        let due = |error: Error| Seldom::default().is_due(&error);
+        assert!(due(ErrorKind::PermissionDenied.into()) && due(ErrorKind::InvalidData.into()));
+        let firewall = Error::from_raw_os_error(1);
+        assert_eq!(firewall.kind(), ErrorKind::PermissionDenied);
+        assert!(!due(firewall) && !due(ErrorKind::UnexpectedEof.into()));
+        let (seldom, refusal) = (Seldom::default(), ErrorKind::PermissionDenied.into());
+        assert!(seldom.is_due(&refusal) && !seldom.is_due(&refusal));
     }
 }

@@ -139,8 +139,11 @@ async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
     match answered {
         Ok(CallReply::Control(told)) => Ok(told),
         Ok(_) => Err(refused(address, "the answer is not one to this question")),
-        // The node itself replied with this error.
-        Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
+        // The node itself replied with this error; the system, such as a firewall, has another one.
+        Err(error)
+            if error.raw_os_error().is_none()
+                && matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) =>
+        {
             Err(refused(address, error.to_string()))
         }
         Err(error) => Err(io("reach the node at", address)(error)),

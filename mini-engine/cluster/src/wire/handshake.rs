@@ -117,7 +117,8 @@ async fn ask_in_time(frames: &mut Frames, secret: &[u8], audience: Audience) -> 
     frames.send(&Hello { magic: MAGIC, version: VERSION, nonce: client, audience }).await?;
     let (server, proof) = match frames.receive().await? {
         Challenge::Challenge { nonce, proof } => (nonce, proof),
-        Challenge::Refused(reason) => return Err(refused(reason)),
+        // From a stranger: no control characters get into a log or a terminal.
+        Challenge::Refused(reason) => return Err(refused(reason.escape_debug().to_string())),
     };
     let conversation = Conversation { secret, client, server, audience };
     if !conversation.is_proved(Side::Server, &proof)? {
@@ -212,6 +213,16 @@ mod tests {
             assert!(answered.is_err());
             assert!(asked.unwrap_err().to_string().contains("expected node 1 of cluster"));
         }
+    }
+
+    #[tokio::test]
+    async fn the_refusal_of_a_stranger_controls_no_terminal() {
+        // Catches text of a stranger that forges lines of the log.
+        let (client, server) = tokio::io::duplex(1 << 12);
+        let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
+        server.send(&Challenge::Refused("\x1b[2J\nall is well".into())).await.unwrap();
+        let error = ask(&mut client, b"", None).await.unwrap_err().to_string();
+        assert_eq!(error, "\\u{1b}[2J\\nall is well");
     }
 
     #[tokio::test]
