@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
 use mini_engine_server::replicated::{
-    self, Access, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Write, encode_error,
+    self, Access, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Standing, Write,
+    encode_error,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -74,6 +75,13 @@ impl replicated::Cluster for Bridge {
         match self.local.groups() {
             Some(groups) => cluster_command::reply(&groups, request),
             None => Reply::Error(NO_CLUSTER.into()),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        match self.local.groups() {
+            Some(groups) => cluster_command::standing(&groups),
+            None => Standing { followers: Some(0), ..Standing::default() },
         }
     }
 

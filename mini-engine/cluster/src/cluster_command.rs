@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use mini_engine_server::replicated::{Reply, Request, SLOTS, slot_of};
+use mini_engine_server::replicated::{Reply, Request, SLOTS, Standing, slot_of};
 
 use crate::local::Groups;
 use crate::places::Place;
@@ -32,6 +32,8 @@ struct Part {
     place: Place,
     /// The last applied entry, if the group is on this node.
     applied: u64,
+    /// Whether a leader serves the group, as far as this node can tell.
+    is_served: bool,
 }
 
 impl Part {
@@ -55,10 +57,31 @@ fn parts(groups: &Groups) -> Vec<Part> {
     let places = groups.places();
     let of_group = |number: u32| {
         let slots = slots_of(number, groups.identity.groups);
-        let applied = groups.get(number).map_or(0, |group| group.applied());
-        Part { first: slots.start, last: slots.end - 1, place: places.get(number), applied }
+        let (group, place) = (groups.get(number), places.get(number));
+        let applied = group.as_ref().map_or(0, |group| group.applied());
+        let group = group.filter(|group| group.votes());
+        let is_served = place.leader().is_some() && group.is_none_or(|group| group.is_served());
+        Part { first: slots.start, last: slots.end - 1, place, applied, is_served }
     };
     (0..groups.identity.groups).map(of_group).collect()
+}
+
+/// The place of this node among the others, for INFO. In a cluster of several groups a node is a master if it leads any of them, and otherwise follows
+/// the leader of its first group, as in CLUSTER NODES.
+pub(crate) fn standing(groups: &Groups) -> Standing {
+    let (led, first) = (groups.led(), groups.here().values().next().cloned());
+    let followers: BTreeSet<u64> = led.iter().flat_map(|group| group.followers()).collect();
+    let leader = first.as_ref().and_then(|group| group.place().leader().map(|(_, leader)| leader.clients.clone()));
+    let leader = leader.map(|address| {
+        let (host, port) = host_and_port(&address);
+        (host.to_owned(), port)
+    });
+    Standing {
+        followers: (!led.is_empty()).then_some(followers.len()),
+        leader,
+        is_leader_heard: first.is_some_and(|group| group.is_served()),
+        clock_ahead: groups.clock_ahead(),
+    }
 }
 
 /// The reply to the command CLUSTER.
@@ -164,7 +187,7 @@ fn nodes(groups: &Groups) -> String {
 fn info(groups: &Groups) -> String {
     let parts = parts(groups);
     let count_slots = |part: &Part| u32::from(part.last) - u32::from(part.first) + 1;
-    let ok: u32 = parts.iter().filter(|part| part.leader().is_some()).map(count_slots).sum();
+    let ok: u32 = parts.iter().filter(|part| part.is_served).map(count_slots).sum();
     let leaders: BTreeSet<u64> = parts.iter().filter_map(Part::leader).collect();
     let known = parts.iter().flat_map(|part| part.place.members()).map(|(node, _)| node).collect::<BTreeSet<_>>().len();
     let epoch = parts.iter().map(Part::term).max().unwrap_or(0);

@@ -5,15 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::clock::{ClockOffset, WallClock, ahead_of_most};
 use crate::local::{Groups, Local};
 use crate::network::Link;
 use crate::places::{Place, Places};
+use crate::seldom::Seldom;
 use crate::wire::control::{ControlReply, ControlRequest, Description};
 use crate::wire::message::{Call, CallReply};
 
@@ -38,7 +40,8 @@ pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
         groups = becomes.wait_for(Option::is_some) => groups.ok().and_then(|groups| groups.clone()),
     };
     let Some(groups) = groups else { return };
-    let mut gossip = Gossip { local, groups, links: BTreeMap::new(), turn: 0 };
+    let mut gossip =
+        Gossip { local, groups, links: BTreeMap::new(), turn: 0, refusals: Seldom::default(), has_warned: false };
     loop {
         // The task ends only between two rounds, so a group is always left completely.
         let pause = gossip.round().await;
@@ -55,6 +58,9 @@ struct Gossip {
     links: BTreeMap<String, Link>,
     /// The position in the list of nodes at which the next round begins.
     turn: usize,
+    refusals: Seldom,
+    /// Whether the log says that the clock is off.
+    has_warned: bool,
 }
 
 impl Gossip {
@@ -67,16 +73,35 @@ impl Gossip {
         links.truncate(ASKED_TOGETHER);
         self.turn = first + links.len();
         let own = (self.groups.identity.cluster, self.groups.places());
-        let told = join_all(links.into_iter().map(|link| describe(link, own.clone()))).await;
+        let clock = &self.local.parts.clock;
+        let told = join_all(links.into_iter().map(|link| describe(link, own.clone(), (clock, &self.refusals)))).await;
         let is_one_of_us =
             |told: &Description| told.identity.is_some_and(|identity| identity.cluster == self.groups.identity.cluster);
-        told.iter().flatten().filter(|told| is_one_of_us(told)).for_each(|told| self.groups.hear(&told.places));
+        let told: Vec<_> = told.into_iter().flatten().filter(|(told, _)| is_one_of_us(told)).collect();
+        told.iter().for_each(|(told, _)| self.groups.hear(&told.places));
+        self.check_clock(&told.into_iter().map(|(_, offset)| offset).collect::<Vec<_>>());
         if let Err(error) = self.local.leave().await {
             tracing::warn!(%error, "could not leave a group");
         }
         let places = self.groups.places();
         let is_known = |group: u32| places.0.get(&group).is_some_and(|place: &Place| place.leader().is_some());
         if (0..self.groups.identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
+    }
+
+    /// Compares this node's clock with those of the others, and lets the groups' clocks see the applied instants.
+    fn check_clock(&mut self, others: &[ClockOffset]) {
+        self.groups.here().values().for_each(|group| _ = group.clock().millis());
+        let ahead = ahead_of_most(others.iter().copied());
+        self.groups.set_clock_ahead(ahead);
+        let is_harmful = ahead != 0 && !self.groups.led().is_empty();
+        if is_harmful && !self.has_warned {
+            let others = if others.len() == 1 { "the other node's, so one of the two is wrong" } else { "most others" };
+            tracing::warn!(
+                "the clock of this node, by which keys expire while it leads, differs by {ahead:+} ms from {others}: correct it, or let another node \
+                 lead (`mini-engine cluster move-leader`)"
+            );
+        }
+        self.has_warned = is_harmful;
     }
 
     /// Keeps links only to the nodes that are to be queried.
@@ -97,12 +122,25 @@ impl Gossip {
     }
 }
 
-async fn describe(link: &mut Link, own: (u64, Places)) -> Option<Description> {
+/// A node's description, and the offset of the node's clock.
+async fn describe(
+    link: &mut Link,
+    own: (u64, Places),
+    (clock, refusals): (&WallClock, &Seldom),
+) -> Option<(Description, ClockOffset)> {
+    let (sent, begun) = (clock(), Instant::now());
     let answered =
         timeout(ROUND, link.call(Call::Control(ControlRequest::Describe(Some(own))), DEADLINE)).await.ok()?;
     match answered {
-        Ok(CallReply::Control(ControlReply::Description(description))) => Some(*description),
+        Ok(CallReply::Control(ControlReply::Description(description))) => {
+            let offset = ClockOffset::new(description.clock, sent, begun.elapsed());
+            Some((*description, offset))
+        }
         Ok(_) => None,
+        Err(error) if refusals.is_due(&error) => {
+            tracing::warn!(address = link.address(), %error, "another node refuses this one, or this one refuses it");
+            None
+        }
         Err(error) => {
             tracing::debug!(address = link.address(), %error, "a node was asked for the places of groups and does not answer");
             None

@@ -1,11 +1,10 @@
 //! The connections of other nodes and of commands: their requests are passed to the groups, and the replies are sent back.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -13,14 +12,14 @@ use crate::control::answer::{answer, find};
 use crate::group::Group;
 use crate::local::Local;
 use crate::network::receive;
+use crate::seldom::Seldom;
 use crate::types::Vote;
+use crate::unproven::{MOST_UNPROVEN, Place, Unproven};
 use crate::wire::frames::Frames;
 use crate::wire::message::{Call, CallReply, Numbered};
 
-/// The maximum number of connections at one time: several for each group of each node.
-const MOST_CONNECTIONS: usize = 1024;
-/// The maximum number of connections before the proof of identity: anyone can make such a connection, and each takes a file handle.
-const MOST_UNPROVEN: usize = 128;
+/// The maximum number of connections at one time: several for each group of each node, and those before the proof of identity.
+const MOST_CONNECTIONS: usize = 1024 + MOST_UNPROVEN;
 /// A connection that is silent for this time is closed. The other side makes a new connection when it needs one.
 const IDLE: Duration = Duration::from_secs(300);
 /// Longer than sending a reply takes.
@@ -30,16 +29,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until the task is aborted.
 pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
-    let (mut connections, unproven) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_UNPROVEN)));
+    let (mut connections, mut unproven, refusals) = (JoinSet::new(), Unproven::default(), Arc::new(Seldom::default()));
     loop {
-        let accepted = async {
-            let place = Arc::clone(&unproven).acquire_owned().await.map_err(Error::other)?;
-            Ok::<_, Error>((listener.accept().await?.0, place))
-        };
         tokio::select! {
             Some(_) = connections.join_next() => {}
-            accepted = accepted, if connections.len() < MOST_CONNECTIONS => match accepted {
-                Ok((stream, place)) => drop(connections.spawn(serve(Arc::clone(&local), stream, place))),
+            accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, peer)) => {
+                    let place = Place::default();
+                    let weak = Arc::downgrade(&place);
+                    let task = connections.spawn(serve(Arc::clone(&local), stream, place, Arc::clone(&refusals)));
+                    unproven.add(peer.ip(), weak, task);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection of a node");
                     sleep(PAUSE).await;
@@ -49,7 +49,7 @@ pub(crate) async fn run(local: Arc<Local>, listener: TcpListener) {
     }
 }
 
-async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit) {
+async fn serve(local: Arc<Local>, stream: TcpStream, place: Place, refusals: Arc<Seldom>) {
     let peer = stream.peer_addr().map_or_else(|_| "a node".to_owned(), |peer| peer.to_string());
     let served = async {
         let mut frames = local.parts.dialer.accept(stream, local.audience()).await?;
@@ -66,7 +66,7 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: OwnedSemaphorePermit
     };
     let ended: Result<()> = served.await;
     match ended {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        Err(error) if refusals.is_due(&error) => {
             tracing::warn!(peer, %error, "a connection of a node was refused");
         }
         Err(error) => tracing::debug!(peer, %error, "a connection of a node has ended"),

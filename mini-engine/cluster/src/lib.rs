@@ -31,8 +31,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | `error`, `settings` | |
-//! | `slots`, `clock`, `types` | which group has a slot; the time of a group; what openraft is told |
+//! | `error`, `seldom`, `settings` | |
+//! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
 //! | `identity`, `places` | which node this is, with which groups; where all groups are |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
 //! | `network` | openraft's network; snapshots on their way |
@@ -41,6 +41,7 @@
 //! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
 //! | `cluster_command` | the reply to CLUSTER |
+//! | `unproven` | connections before the proof of the secret |
 //! | `inbound`, `gossip`, `bridge` | the connections of other nodes; the places of groups on other nodes; clients' requests and the replies |
 //! | `node` | starts and stops all of it |
 //!
@@ -65,11 +66,14 @@ mod local;
 mod network;
 mod node;
 mod places;
+mod seldom;
 mod settings;
 mod slots;
 mod types;
+mod unproven;
 mod wire;
 
+pub use clock::ClockOffset;
 pub use control::{ControlClient, NodeStatus, Removed, Status};
 pub use error::{Error, Result};
 pub use identity::Identity;

@@ -22,7 +22,8 @@ func check(is bool, what ...any) {
 
 // until makes a call until there is a leader that answers it.
 func until(call func() error) {
-	deadline := time.Now().Add(time.Minute)
+	// Less than the default ClusterStateReloadInterval, with which the client would ask only the killed leader.
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		err := call()
 		if err == nil {
@@ -38,7 +39,7 @@ func main() {
 	for _, port := range strings.Split(os.Args[1], ",") {
 		nodes = append(nodes, "127.0.0.1:"+port)
 	}
-	db := redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes})
+	db := redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes, ClusterStateReloadInterval: time.Second})
 	for n := range 100 {
 		check(db.Set(ctx, fmt.Sprint("key ", n), n, 0).Err() == nil, n)
 	}

@@ -75,7 +75,7 @@ const CLUSTER: Crate = Crate {
     src: "cluster/src",
     layers: &[
         &["error"],
-        &["settings"],
+        &["seldom", "settings"],
         &["clock", "slots", "types"],
         &["identity", "places"],
         &["wire"],
@@ -84,7 +84,7 @@ const CLUSTER: Crate = Crate {
         &["group"],
         &["local"],
         &["control"],
-        &["cluster_command"],
+        &["cluster_command", "unproven"],
         &["bridge", "gossip", "inbound"],
         &["node"],
     ],

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+use crate::clock::{ClockOffset, system_clock};
 use crate::error::{Error, Result, io};
 use crate::identity::Identity;
 use crate::network::{Dialer, Link};
@@ -44,18 +45,9 @@ impl ControlClient {
         Ok(Self { dialer: Arc::new(Dialer::new(security)?) })
     }
 
-    async fn ask(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<ControlReply> {
+    async fn ask(&self, address: &str, audience: Audience, request: ControlRequest) -> Result<ControlReply> {
         let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
-        let answered = link.call(Call::Control(ask), CALL_DEADLINE).await;
-        match answered {
-            Ok(CallReply::Control(told)) => Ok(told),
-            Ok(_) => Err(refused(address, "the answer is not one to this question")),
-            // The node itself replied with this error.
-            Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
-                Err(refused(address, error.to_string()))
-            }
-            Err(error) => Err(io("reach the node at", address)(error)),
-        }
+        ask(&mut link, request).await
     }
 
     pub(super) async fn tell(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<()> {
@@ -68,10 +60,18 @@ impl ControlClient {
     }
 
     pub(super) async fn describe(&self, address: &str) -> Result<Description> {
-        match self.ask(address, None, ControlRequest::Describe(None)).await? {
-            ControlReply::Description(description) => Ok(*description),
-            _ => Err(refused(address, "it does not describe itself")),
-        }
+        described(address, self.ask(address, None, ControlRequest::Describe(None)).await?)
+    }
+
+    /// The description of the node at `address`, which must be the one of `audience`, and the offset of its clock.
+    pub(super) async fn describe_as(&self, address: &str, audience: Audience) -> Result<(Description, ClockOffset)> {
+        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
+        // The first reply contains the time of the connection and the handshake.
+        ask(&mut link, ControlRequest::Describe(None)).await?;
+        let (sent, begun) = (system_clock()(), Instant::now());
+        let description = described(address, ask(&mut link, ControlRequest::Describe(None)).await?)?;
+        let offset = ClockOffset::new(description.clock, sent, begun.elapsed());
+        Ok((description, offset))
     }
 
     /// The cluster of the node at `address`, and the places of the cluster's groups.
@@ -114,13 +114,46 @@ impl ControlClient {
             let is_late = begun.elapsed() > LEADER_DEADLINE;
             match told {
                 Ok(done @ (ControlReply::Done | ControlReply::Changed(_))) => return Ok(done),
-                Err(error) if is_late || matches!(error, Error::Refused { .. }) => return Err(error),
+                Err(error) if matches!(error, Error::Refused { .. }) => return Err(error),
+                Err(error) if is_late => {
+                    return Err(refused(
+                        address,
+                        format!("the last known leader of group {group} does not answer: {error}"),
+                    ));
+                }
                 Ok(ControlReply::NotLeader(_) | ControlReply::Description(_)) if is_late => {
-                    return Err(refused(address, format!("group {group} changes its leader all the time")));
+                    return Err(refused(
+                        address,
+                        format!("no node has led group {group} for {LEADER_DEADLINE:?}: do most of its voters run?"),
+                    ));
                 }
                 _ => sleep(PAUSE).await,
             }
         }
+    }
+}
+
+async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
+    let answered = link.call(Call::Control(request), CALL_DEADLINE).await;
+    let address = link.address();
+    match answered {
+        Ok(CallReply::Control(told)) => Ok(told),
+        Ok(_) => Err(refused(address, "the answer is not one to this question")),
+        // The node itself replied with this error; the system, such as a firewall, has another one.
+        Err(error)
+            if error.raw_os_error().is_none()
+                && matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) =>
+        {
+            Err(refused(address, error.to_string()))
+        }
+        Err(error) => Err(io("reach the node at", address)(error)),
+    }
+}
+
+fn described(address: &str, reply: ControlReply) -> Result<Description> {
+    match reply {
+        ControlReply::Description(description) => Ok(*description),
+        _ => Err(refused(address, "it does not describe itself")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::client::ControlClient;
-use crate::clock::system_clock;
+use crate::clock::{ClockOffset, ahead_of_most};
 use crate::error::Result;
 use crate::places::Places;
 use crate::slots::slots_of;
@@ -23,8 +23,6 @@ pub struct Status {
     pub nodes: Vec<NodeStatus>,
     /// The places of the groups, as far as any of the nodes has them.
     pub places: Places,
-    /// Milliseconds since 1970, by the clock of the machine that requested the status.
-    pub clock: u64,
 }
 
 /// The state of one node of a cluster.
@@ -36,6 +34,8 @@ pub struct NodeStatus {
     pub member: Member,
     /// The node's description of itself, or the reason why there is none.
     pub description: std::result::Result<Description, String>,
+    /// The offset of the node's clock from the clock of the machine that requested the status, if the node has answered.
+    pub clock: Option<ClockOffset>,
 }
 
 impl ControlClient {
@@ -46,11 +46,11 @@ impl ControlClient {
     pub async fn status(&self, address: &str) -> Result<Status> {
         let (cluster, mut places) = self.cluster(address).await?;
         let own = self.describe(address).await?.member;
-        let mut nodes = BTreeMap::from([(cluster.node, self.status_of(cluster.node, own).await)]);
+        let mut nodes = BTreeMap::from([(cluster.node, self.status_of((cluster.cluster, cluster.node), own).await)]);
         loop {
             // A node may know more members than the one that was queried first.
             let others = places.members().into_iter().filter(|(node, _)| !nodes.contains_key(node));
-            let asked = join_all(others.map(|(node, member)| self.status_of(node, member))).await;
+            let asked = join_all(others.map(|(node, member)| self.status_of((cluster.cluster, node), member))).await;
             if asked.is_empty() {
                 break;
             }
@@ -62,20 +62,17 @@ impl ControlClient {
         let members = places.members();
         nodes.retain(|node, _| *node == cluster.node || members.contains_key(node));
         let nodes = nodes.into_values().collect();
-        Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, places, clock: system_clock()() })
+        Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, places })
     }
 
-    async fn status_of(&self, node: u64, member: Member) -> NodeStatus {
-        let description = self.describe(&member.cluster).await.map_err(|error| error.to_string());
-        NodeStatus { node, member, description }
-    }
-}
-
-impl NodeStatus {
-    /// The number of milliseconds by which the node's clock is ahead of the clock of the requesting machine; negative if it is behind.
-    pub fn clock_offset(&self, clock: u64) -> Option<i64> {
-        let description = self.description.as_ref().ok()?;
-        i64::try_from(i128::from(description.clock) - i128::from(clock)).ok()
+    /// The status of this node of this cluster. Another node at its address, or one that has lost its directory, is not taken for it.
+    async fn status_of(&self, (cluster, node): (u64, u64), member: Member) -> NodeStatus {
+        let described = self.describe_as(&member.cluster, Some((cluster, node))).await;
+        let (description, clock) = match described {
+            Ok((description, clock)) => (Ok(description), Some(clock)),
+            Err(error) => (Err(error.to_string()), None),
+        };
+        NodeStatus { node, member, description, clock }
     }
 }
 
@@ -97,10 +94,26 @@ impl Status {
         found.description.as_ref().ok()?.groups.get(&group)
     }
 
+    /// Whether most voters of a group have answered. If not, the group serves no requests.
+    pub fn has_majority(&self, group: u32) -> bool {
+        let place = self.places.get(group);
+        let (there, away): (Vec<_>, Vec<_>) =
+            self.nodes.iter().filter(|status| place.votes(status.node)).partition(|status| status.description.is_ok());
+        there.len() > away.len()
+    }
+
     /// The first and the last slot of a group.
     pub fn slots(&self, group: u32) -> (u16, u16) {
         let slots = slots_of(group, self.groups);
         (slots.start, slots.end - 1)
+    }
+
+    /// The milliseconds by which a node's clock is ahead of most clocks, of which that of the requesting machine is one; 0 if it is off by less than a
+    /// second.
+    pub fn clock_ahead(&self, node: &NodeStatus) -> i64 {
+        let Some(own) = node.clock else { return 0 };
+        let others = self.nodes.iter().filter(|other| other.node != node.node).filter_map(|other| other.clock);
+        ahead_of_most(others.chain([ClockOffset::default()]).map(|other| other.relative_to(own)))
     }
 
     /// The number of entries by which a node is behind the leader of a group.

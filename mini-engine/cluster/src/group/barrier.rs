@@ -6,9 +6,10 @@
 //!
 //! Reads that arrive while a barrier is under way share the next one.
 //!
-//! Keys expire by the instant of the last applied proposal, and reads do not advance it. So if the instant is behind the leader's clock and something
+//! Keys expire by the instant of the last applied proposal, and reads do not advance it. So if the instant is behind the leader's time and something
 //! in the database may expire, the read first proposes an empty proposal, a tick. When the tick is applied, it also serves as the barrier.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mini_engine_server::replicated::AppliedInstant;
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 use super::proposals::Submission;
 use super::raft::Raft;
 use super::refused::Refused;
-use crate::clock::WallClock;
+use crate::clock::GroupClock;
 
 /// The maximum time for which an expired key may still be visible if nothing is written.
 const TICK_MILLIS: u64 = 50;
@@ -36,7 +37,7 @@ pub(super) struct Barrier {
     pub(super) raft: Raft,
     pub(super) state: State,
     pub(super) instant: AppliedInstant,
-    pub(super) clock: WallClock,
+    pub(super) clock: Arc<GroupClock>,
     /// A weak handle, so that the queue ends with the group.
     pub(super) writes: mpsc::WeakUnboundedSender<Submission>,
 }
@@ -64,9 +65,9 @@ impl Barrier {
         self.raft.ensure_linearizable(by_read_index).await.map(drop).map_err(Refused::of_read)
     }
 
-    /// Whether something that is still there by the instant may have expired by the leader's clock.
+    /// Whether something that is still there by the instant may have expired by the leader's time.
     fn is_behind(&self) -> bool {
-        self.state.db().has_expiring_entries() && (self.clock)() > self.instant.millis() + TICK_MILLIS
+        self.state.db().has_expiring_entries() && self.clock.millis() > self.instant.millis() + TICK_MILLIS
     }
 
     async fn tick(&self) -> Result<(), Refused> {

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::handle::Group;
 use crate::types::{Member, Position};
 use crate::wire::control::ControlReply;
 
+/// A new leader has heard a majority after this time.
+const HEAR_MAJORITY: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
 /// A change that is not committed after this time is reported as failed; it may still be committed later.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -61,12 +64,29 @@ impl Group {
     }
 
     async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<ControlReply> {
-        match timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await? {
+        self.check_majority().await?;
+        let changed = timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await;
+        let uncertain =
+            format!("no majority has confirmed the change within {DEADLINE:?}: it may take place later or not");
+        match changed.map_err(|_| Error::other(uncertain))? {
             Ok(changed) => Ok(ControlReply::Changed(Position::of(&changed.log_id))),
             Err(error) => match error.forward_to_leader() {
                 Some(forward) => Ok(ControlReply::NotLeader(forward.leader_node.clone())),
                 None => Err(Error::other(error)),
             },
         }
+    }
+
+    /// Fails if this node leads, but does not hear a majority: then no change can be committed.
+    async fn check_majority(&self) -> Result<()> {
+        let is_heard = async {
+            while self.leads().is_ok() && !self.is_served() {
+                sleep(PAUSE).await
+            }
+        };
+        let checked = timeout(HEAR_MAJORITY, is_heard).await;
+        let number = self.number();
+        let reason = format!("the leader of group {number} does not hear a majority of its voters: start these first");
+        checked.map_err(|_| Error::other(reason))
     }
 }

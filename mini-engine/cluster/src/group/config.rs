@@ -49,6 +49,11 @@ pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
     Ok(Arc::new(config))
 }
 
+/// The maximum time without a leader before a node becomes a candidate.
+pub(super) fn longest_timeout(election_timeout: Duration) -> Duration {
+    election_timeout * 4 / 3
+}
+
 /// Requests a snapshot when proposals of this many bytes were applied; the log before the snapshot is then purged. The task ends with the group.
 pub(super) async fn purge_by_bytes(raft: Raft, applied: Arc<AtomicU64>) {
     loop {

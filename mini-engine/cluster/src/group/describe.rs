@@ -1,7 +1,7 @@
 //! The state of a group, as this node describes it.
 
 use openraft::async_runtime::WatchReceiver;
-use openraft::{LogIdOptionExt, RaftMetrics, ServerState};
+use openraft::{Instant as _, LogIdOptionExt, RaftMetrics, ServerState};
 
 use super::handle::Group;
 use crate::places::{Membership, Place};
@@ -24,6 +24,17 @@ impl Group {
             matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),
         }
     }
+
+    /// For a leader: the other members that it has heard within the time in which another leader would be elected.
+    pub(crate) fn followers(&self) -> Vec<u64> {
+        let metrics = self.metrics.borrow_watched();
+        let others = metrics.heartbeat.iter().flatten().filter(|(node, _)| **node != metrics.id);
+        others
+            .filter(|(_, at)| at.is_some_and(|at| at.elapsed() < self.election_timeout))
+            .map(|(node, _)| *node)
+            .collect()
+    }
+
     /// The index of the last applied entry; 0 if there is none.
     pub(crate) fn applied(&self) -> u64 {
         self.metrics.borrow_watched().last_applied.index().unwrap_or(0)

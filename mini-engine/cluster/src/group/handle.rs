@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mini_engine::{Db, Options, TimeSource};
 use mini_engine_server::replicated::{AppliedInstant, Executor, Write};
@@ -11,7 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
-use openraft::{RaftLogReader, RaftMetrics, ServerState};
+use openraft::{Instant as _, RaftLogReader, RaftMetrics, ServerState};
 use openraft_mini_engine::{Checkpoint, LogReader, State, StateMachine};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -23,6 +23,7 @@ use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
 use crate::application::Application;
+use crate::clock::GroupClock;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::Peers;
@@ -40,9 +41,14 @@ pub(crate) struct Group {
     pub(super) metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     state: State,
     log: LogReader<TypeConfig>,
+    /// The time of the last message of a leader.
+    heard: Mutex<Option<Instant>>,
+    /// The time without a leader after which another one is elected.
+    pub(super) election_timeout: Duration,
     /// Why this node must not continue with the group: a leader contradicts what is committed here.
     damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
+    clock: Arc<GroupClock>,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
     /// Executors of reads that have ended, for reuse. They hold a handle of the database, so they do not outlive the group.
@@ -79,22 +85,42 @@ impl Group {
         let (writes, queue) = mpsc::unbounded_channel();
         let (reads, waiting) = mpsc::unbounded_channel();
         let metrics = raft.metrics();
-        tokio::spawn(proposals::run(raft.clone(), instant.clone(), Arc::clone(&parts.clock), queue));
+        let clock = Arc::new(GroupClock::new(Arc::clone(&parts.clock), instant.clone()));
+        tokio::spawn(proposals::run(raft.clone(), Arc::clone(&clock), queue));
         let barrier = barrier::Barrier {
             raft: raft.clone(),
             state: state.clone(),
             instant: instant.clone(),
-            clock: Arc::clone(&parts.clock),
+            clock: Arc::clone(&clock),
             writes: writes.downgrade(),
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
         let (log, damage, executors) = (reader, watch::Sender::default(), Mutex::default());
-        Ok(Group { number, raft, metrics, state, log, damage, instant, writes, reads, executors })
+        let (heard, election_timeout) = (Mutex::default(), config::longest_timeout(parts.election_timeout));
+        Ok(Group {
+            number,
+            raft,
+            metrics,
+            state,
+            log,
+            heard,
+            election_timeout,
+            damage,
+            instant,
+            clock,
+            writes,
+            reads,
+            executors,
+        })
     }
 
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    pub(crate) fn clock(&self) -> &GroupClock {
+        &self.clock
     }
 
     pub(crate) fn raft(&self) -> &Raft {
@@ -141,6 +167,18 @@ impl Group {
         }
     }
 
+    /// Whether the group serves requests, as far as this node can tell: it leads and has heard a majority, or it has heard the leader, within the time
+    /// in which another leader would be elected.
+    pub(crate) fn is_served(&self) -> bool {
+        let metrics = self.metrics.borrow_watched();
+        if metrics.state != ServerState::Leader {
+            let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            return metrics.current_leader.is_some() && heard.is_some_and(|at| at.elapsed() < self.election_timeout);
+        }
+        let acknowledged = metrics.last_quorum_acked.is_some_and(|at| at.elapsed() < self.election_timeout);
+        acknowledged || metrics.membership_config.voter_ids().eq([metrics.id])
+    }
+
     /// Proposes writes, in this order and with no others in between, and waits until they are applied. Returns their replies, in the same order.
     pub(crate) async fn write(&self, writes: Vec<Write>) -> std::result::Result<Vec<Vec<u8>>, Refused> {
         let (answer, answered) = oneshot::channel();
@@ -179,7 +217,11 @@ impl Group {
     pub(crate) async fn append(&self, request: AppendEntriesRequest) -> io::Result<AppendEntriesResponse> {
         let log_ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(RaftEntry::log_id));
         self.check(self.log.check(&request.vote, log_ids))?;
-        self.raft.append_entries(request).await.map_err(io::Error::other)
+        let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
+        if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        Ok(response)
     }
 
     /// Notes that the group must end if a leader's message contradicts the log.

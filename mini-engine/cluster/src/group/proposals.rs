@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_engine_server::replicated::{AppliedInstant, Proposal, Replies, Watches, Write};
+use mini_engine_server::replicated::{Proposal, Replies, Watches, Write};
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
 use openraft::type_config::alias::OneshotReceiverOf;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::raft::Raft;
 use super::refused::Refused;
-use crate::clock::WallClock;
+use crate::clock::GroupClock;
 use crate::types::TypeConfig;
 
 /// Bounds of a proposal; the last submission may exceed them.
@@ -38,12 +38,7 @@ type Applied = OneshotReceiverOf<TypeConfig, ClientWriteResult<TypeConfig>>;
 type Waiting = Vec<(usize, oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>)>;
 
 /// Proposes the submissions of the queue, until the sender of the queue is dropped.
-pub(super) async fn run(
-    raft: Raft,
-    instant: AppliedInstant,
-    clock: WallClock,
-    mut queue: mpsc::UnboundedReceiver<Submission>,
-) {
+pub(super) async fn run(raft: Raft, clock: Arc<GroupClock>, mut queue: mpsc::UnboundedReceiver<Submission>) {
     let (under_way, mut watches) = (Arc::new(Semaphore::new(UNDER_WAY)), Watches::default());
     while let Some(first) = queue.recv().await {
         let place = timeout(WAIT_FOR_EARLIER, Arc::clone(&under_way).acquire_owned()).await.ok().and_then(Result::ok);
@@ -53,7 +48,7 @@ pub(super) async fn run(
         }
         // In the order of the log, which is the order of this queue.
         writes.iter_mut().for_each(|write| watches.note(write));
-        let proposal = Proposal { at: clock().max(instant.millis()), writes };
+        let proposal = Proposal { at: clock.millis(), writes };
         let (responder, applied) = ProgressResponder::complete_only();
         match raft.client_write_ff(proposal, Some(responder)).await {
             Ok(()) => drop(tokio::spawn(answer_when_applied(applied, waiting, place))),

@@ -1,6 +1,7 @@
 //! [`Groups`]: the groups on this node, and the places of the other groups.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::select_all;
@@ -21,11 +22,13 @@ pub(crate) struct Groups {
     here: watch::Sender<Here>,
     /// The latest reports on the places of all groups, including those on this node.
     heard: Mutex<Places>,
+    /// The milliseconds by which this node's clock is ahead of most nodes' clocks.
+    clock_ahead: AtomicI64,
 }
 
 impl Groups {
     pub(super) fn new(identity: Identity) -> Self {
-        Self { identity, here: watch::Sender::default(), heard: Mutex::default() }
+        Self { identity, here: watch::Sender::default(), heard: Mutex::default(), clock_ahead: AtomicI64::default() }
     }
 
     /// The number of the group to which a slot belongs.
@@ -68,6 +71,22 @@ impl Groups {
         // A report that names this node is outdated.
         let leader = heard.0.get(&number).and_then(Place::leader).filter(|(leader, _)| *leader != self.identity.node);
         Err(Refused::NotLeader(leader.map(|(_, member)| member.clone())))
+    }
+
+    /// The milliseconds by which this node's clock is ahead of most nodes' clocks; 0 if it is off by less than a second.
+    pub(crate) fn clock_ahead(&self) -> i64 {
+        // ORDERING: Relaxed; a number that is shown.
+        self.clock_ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_clock_ahead(&self, millis: i64) {
+        // ORDERING: Relaxed, as in `clock_ahead`.
+        self.clock_ahead.store(millis, Ordering::Relaxed);
+    }
+
+    /// The groups that this node leads.
+    pub(crate) fn led(&self) -> Vec<Arc<Group>> {
+        self.here().values().filter(|group| group.leads().is_ok()).cloned().collect()
     }
 
     /// The places of all groups.

@@ -69,3 +69,48 @@ async fn a_node_listens_on_a_unix_socket_if_it_has_an_address_for_redirections()
     node.stop().await.unwrap();
     assert!(!path.exists());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_is_a_master_and_without_a_majority_nothing_is_ok() {
+    // Catches followers that monitoring takes for masters, a leader that refuses everything and reports that all is well, and a change of members
+    // that is tried for half a minute.
+    let mut cluster = Cluster::new(3, 1).await;
+    let leader = cluster.leader(0).await;
+    let port = cluster.clients(leader).rsplit_once(':').unwrap().1.to_owned();
+    let replica = format!("role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:{port}\r\nmaster_link_status:up\r\n");
+    for node in 1..=3 {
+        let mut client = cluster.client(node).await;
+        let expected = if node == leader { "role:master\r\nconnected_slaves:2\r\n" } else { &replica[..] };
+        wait_for(expected, async || client.ask("INFO replication").await.contains(expected).then_some(())).await;
+    }
+    let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
+    for node in &others {
+        cluster.stop(*node).await;
+    }
+    let mut client = cluster.client(leader).await;
+    for (request, expected) in [
+        ("CLUSTER INFO", "cluster_state:fail"),
+        ("CLUSTER INFO", "cluster_slots_ok:0\r"),
+        ("INFO replication", "role:master\r\nconnected_slaves:0\r"),
+    ] {
+        wait_for(expected, async || client.ask(request).await.contains(expected).then_some(())).await;
+    }
+    assert!(!cluster.control.status(&cluster.address(leader)).await.unwrap().has_majority(0));
+    let removed = cluster.control.remove(&others[0].to_string(), &cluster.address(leader), None, true).await;
+    let error = removed.unwrap_err().to_string();
+    assert!(error.contains("does not hear a majority"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_has_lost_its_directory_is_not_taken_for_a_follower() {
+    // Catches a status that counts another node at the same address.
+    let mut cluster = Cluster::new(3, 1).await;
+    cluster.make_leader(1).await;
+    cluster.stop(3).await;
+    std::fs::remove_dir_all(cluster.dir.path().join("3")).unwrap();
+    cluster.start(3).await;
+    let status = cluster.control.status(&cluster.address(1)).await.unwrap();
+    let error = status.nodes[2].description.as_ref().unwrap_err();
+    assert!(error.contains("expected node 3 of cluster") && error.contains("found a node of no cluster"), "{error}");
+    assert!(status.nodes[1].description.is_ok() && status.has_majority(0));
+}

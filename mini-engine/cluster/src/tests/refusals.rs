@@ -127,3 +127,15 @@ async fn a_node_that_listens_everywhere_has_to_say_where_it_is_reached() {
     let settings = Settings { advertise: Some("127.0.0.1:7001".into()), ..settings };
     Node::start(settings).await.unwrap().stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_do_not_keep_nodes_away() {
+    // Catches a node whose new connections wait behind those of a stranger who is silent: without the secret he delays the next leader.
+    let cluster = Cluster::new(1, 1).await;
+    let address = cluster.address(1);
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(TcpStream::connect(&address).await.unwrap());
+    }
+    cluster.control.status(&address).await.unwrap();
+}

@@ -117,10 +117,13 @@ async fn ask_in_time(frames: &mut Frames, secret: &[u8], audience: Audience) -> 
     frames.send(&Hello { magic: MAGIC, version: VERSION, nonce: client, audience }).await?;
     let (server, proof) = match frames.receive().await? {
         Challenge::Challenge { nonce, proof } => (nonce, proof),
-        Challenge::Refused(reason) => return Err(refused(reason)),
+        // From a stranger: no control characters get into a log or a terminal.
+        Challenge::Refused(reason) => return Err(refused(reason.escape_debug().to_string())),
     };
     let conversation = Conversation { secret, client, server, audience };
     if !conversation.is_proved(Side::Server, &proof)? {
+        // So that the other side logs it too. A proof would help it to guess the secret.
+        frames.send(&Proof::default()).await.ok();
         return Err(refused("the node does not have the same secret"));
     }
     frames.send(&conversation.proof(Side::Client)?).await?;
@@ -159,7 +162,7 @@ async fn answer_in_time(frames: &mut Frames, secret: &[u8], own: Audience) -> Re
         frames.trust();
         return Ok(());
     };
-    frames.send(&Verdict::Refused(reason.clone())).await?;
+    frames.send(&Verdict::Refused(reason.clone())).await.ok();
     Err(refused(reason))
 }
 
@@ -202,13 +205,24 @@ mod tests {
         for secrets in [[&b"secret"[..], b"other"], [b"", b"secret"], [b"secret", b""]] {
             let both = talk(secrets, None, one).await;
             assert!(both.iter().all(Result::is_err), "{both:?}");
-            assert!(both[0].as_ref().unwrap_err().to_string().contains("secret"), "{both:?}");
+            let say_so = |side: &Result<()>| side.as_ref().unwrap_err().to_string().contains("secret");
+            assert!(both.iter().all(say_so), "{both:?}");
         }
         for (audience, own) in [(one, two), (one, None), (Some((8, 1)), one)] {
             let [asked, answered] = talk([b"s", b"s"], audience, own).await;
             assert!(answered.is_err());
             assert!(asked.unwrap_err().to_string().contains("expected node 1 of cluster"));
         }
+    }
+
+    #[tokio::test]
+    async fn the_refusal_of_a_stranger_controls_no_terminal() {
+        // Catches text of a stranger that forges lines of the log.
+        let (client, server) = tokio::io::duplex(1 << 12);
+        let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
+        server.send(&Challenge::Refused("\x1b[2J\nall is well".into())).await.unwrap();
+        let error = ask(&mut client, b"", None).await.unwrap_err().to_string();
+        assert_eq!(error, "\\u{1b}[2J\\nall is well");
     }
 
     #[tokio::test]

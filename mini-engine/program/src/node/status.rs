@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use indicatif::HumanBytes;
-use mini_engine_cluster::{NodeStatus, Status};
+use mini_engine_cluster::{ClockOffset, NodeStatus, Status};
 use serde_json::{Value, json};
 
 use crate::size::counted;
 
-/// The milliseconds by which a clock must be wrong for a warning: keys expire too early or too late.
-const WORTH_A_WARNING: u64 = 1000;
+/// The milliseconds of error from which on they are shown behind the offset of a clock.
+const LARGE_ERROR: u64 = 10;
 
 /// Prints text for people.
 pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
@@ -37,18 +37,25 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             )?,
             None => writeln!(out, "{place}, no leader")?,
         }
+        if !status.has_majority(group) {
+            writeln!(
+                out,
+                "warning: no majority of the voters of group {group} answers; without one it serves no requests"
+            )?;
+        }
     }
     for node in &status.nodes {
         if let Err(why) = &node.description {
-            writeln!(out, "node {} does not answer: {why}", node.node)?;
+            writeln!(out, "node {} is not there: {why}", node.node)?;
         }
-        if let Some(offset) = node.clock_offset(status.clock).filter(|offset| offset.unsigned_abs() >= WORTH_A_WARNING)
-        {
-            let side = if offset > 0 { "ahead" } else { "behind" };
-            let seconds = offset.unsigned_abs() / 1000;
+        let ahead = status.clock_ahead(node);
+        if ahead != 0 {
+            let side = if ahead > 0 { "ahead" } else { "behind" };
+            let seconds = ahead.unsigned_abs() / 1000;
+            let leads = if led_by(status, node).is_empty() { "if it leads" } else { "it leads" };
             writeln!(
                 out,
-                "warning: the clock of node {} is {seconds} s {side}: while it leads, keys expire by it",
+                "warning: the clock of node {} is {seconds} s {side}; {leads}, keys expire by it",
                 node.node
             )?;
         }
@@ -70,17 +77,24 @@ fn line(status: &Status, node: &NodeStatus) -> [String; 8] {
         list(&groups),
         role(status, node),
         lag.map_or_else(unknown, |lag| lag.to_string()),
-        node.clock_offset(status.clock).map_or_else(unknown, |offset| format!("{offset:+} ms")),
+        node.clock.map_or_else(unknown, shown),
         disk.map_or_else(unknown, |bytes| HumanBytes(bytes).to_string()),
     ]
 }
 
+fn shown(ClockOffset { millis, within }: ClockOffset) -> String {
+    if within < LARGE_ERROR { format!("{millis:+} ms") } else { format!("{millis:+} ms ±{within}") }
+}
+
+fn led_by(status: &Status, node: &NodeStatus) -> Vec<u32> {
+    (0..status.groups).filter(|group| status.leader(*group) == Some(node.node)).collect()
+}
+
 fn role(status: &Status, node: &NodeStatus) -> String {
     if node.description.is_err() {
-        return "unreachable".into();
+        return "not there".into();
     }
-    let groups = status.groups_of(node.node);
-    let led: Vec<u32> = groups.iter().copied().filter(|group| status.leader(*group) == Some(node.node)).collect();
+    let (groups, led) = (status.groups_of(node.node), led_by(status, node));
     match (led.is_empty(), status.groups) {
         (true, _) if groups.is_empty() => "none".into(),
         (true, _) if status.votes(node.node) => "follower".into(),
@@ -115,7 +129,9 @@ pub(crate) fn to_json(status: &Status) -> Value {
             "clients": node.member.clients,
             "cluster": node.member.cluster,
             "error": node.description.as_ref().err(),
-            "clock_offset_ms": node.clock_offset(status.clock),
+            "clock_offset_ms": node.clock.map(|offset| offset.millis),
+            "clock_offset_within_ms": node.clock.map(|offset| offset.within),
+            "clock_ahead_ms": status.clock_ahead(node),
             "disk_free": description.and_then(|description| description.disk_free),
             "groups": groups.collect::<Vec<_>>(),
         })
@@ -123,7 +139,14 @@ pub(crate) fn to_json(status: &Status) -> Value {
     let groups = (0..status.groups).map(|group| {
         let (first, last) = status.slots(group);
         let nodes: Vec<u64> = status.places.get(group).members().map(|(node, _)| node).collect();
-        json!({ "group": group, "first_slot": first, "last_slot": last, "leader": status.leader(group), "nodes": nodes })
+        json!({
+            "group": group,
+            "first_slot": first,
+            "last_slot": last,
+            "leader": status.leader(group),
+            "nodes": nodes,
+            "has_majority": status.has_majority(group),
+        })
     });
     json!({
         "cluster": format!("{:016x}", status.cluster),

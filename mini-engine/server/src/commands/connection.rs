@@ -54,13 +54,15 @@ pub(super) fn hello(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>)
         record.name = name;
     }
     let number = if version == Version::Resp3 { 3 } else { 2 };
+    let is_replica = context.shared.standing().is_some_and(|standing| standing.followers.is_none());
+    let role = if is_replica { "replica" } else { "master" };
     Ok(Reply::Map(vec![
         (Reply::text("server"), Reply::text("mini-engine")),
         (Reply::text("version"), Reply::text(REDIS_VERSION)),
         (Reply::text("proto"), Reply::Integer(number)),
         (Reply::text("id"), Reply::Integer(context.client.id as i64)),
         (Reply::text("mode"), Reply::text(context.shared.mode())),
-        (Reply::text("role"), Reply::text("master")),
+        (Reply::text("role"), Reply::text(role)),
         (Reply::text("modules"), Reply::Array(Vec::new())),
     ]))
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::words::is;
+use crate::groups::Standing;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::protocol::request::Args;
 use crate::state::context::Context;
@@ -38,6 +39,12 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
         match section {
             "Commandstats" => command_stats(facts.shared, &mut text),
             "Keyspace" => databases(&facts, &mut text),
+            "Replication" => replication(&facts, &mut text),
+            "Cluster" => {
+                if let Some(standing) = facts.shared.standing() {
+                    write!(text, "cluster_clock_ahead_ms:{}\r\n", standing.clock_ahead).ok();
+                }
+            }
             _ => {}
         }
     }
@@ -56,6 +63,23 @@ fn databases(Facts { shared, metrics, .. }: &Facts<'_>, text: &mut String) {
     let rest = metrics.estimated_keys.saturating_sub(others.iter().map(|(_, keys)| keys).sum());
     for (number, keys) in std::iter::once((0, rest)).chain(others) {
         write!(text, "db{number}:keys={keys},expires=0,avg_ttl=0\r\n").ok();
+    }
+}
+
+/// A server of one node is a master without replicas.
+fn replication(facts: &Facts<'_>, text: &mut String) {
+    match facts.shared.standing() {
+        Some(Standing { followers: None, leader, is_leader_heard, .. }) => {
+            let (host, port) = leader.unwrap_or_default();
+            let link = if is_leader_heard { "up" } else { "down" };
+            write!(text, "role:slave\r\nmaster_host:{host}\r\nmaster_port:{port}\r\nmaster_link_status:{link}\r\n")
+                .ok();
+            text.push_str("slave_read_only:1\r\nconnected_slaves:0\r\n");
+        }
+        master => {
+            let followers = master.and_then(|master| master.followers).unwrap_or(0);
+            write!(text, "role:master\r\nconnected_slaves:{followers}\r\n").ok();
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The scripts of well-known rate limiters and caches, for EVAL. As in Lua, a number is a 64-bit float, and a reply contains only its integer part.
+//! The scripts of well-known rate limiters and caches, and of an addition that may be repeated, for EVAL. As in Lua, a number is a 64-bit float, and a reply contains only its integer part.
 
 use std::time::SystemTime;
 
@@ -68,6 +68,9 @@ pub(crate) static KNOWN: &[Script] = &[
       redis.call('set',KEYS[1],ARGV[2],'EX',ARGV[3]) else return 0 end"),
     Script::of_first(1, 2, |keys, call| set_if(keys, &call, [1, 0], (call.args.len() == 4).then(|| (call.args[2], 3))), "if redis.call('get',KEYS[1]) == ARGV[2] then if \
       #ARGV == 4 then return redis.call('set',KEYS[1],ARGV[1],ARGV[3],ARGV[4]) else return redis.call('set',KEYS[1],ARGV[1]) end else return 0 end"),
+    // The manual's addition that takes place once for each token.
+    Script::of_first(2, 2, add_once, "local sum = redis.call('get',KEYS[2]) if sum then return tonumber(sum) end sum = redis.call('incrby',KEYS[1],ARGV[1]) \
+      redis.call('set',KEYS[2],sum,'EX',ARGV[2]) return sum"),
 ];
 
 /// A value that a script has read, and its expiry time.
@@ -261,4 +264,17 @@ fn set_if(keys: &mut Keyspace, call: &Call<'_>, [old, new]: [usize; 2], option: 
     let at = option.map(|(word, number)| until(keys, word, call.args[number])).transpose()?;
     keys.insert_until(call.keys[0], call.args[new], at)?;
     Ok(Reply::OK)
+}
+
+/// Adds to a counter, unless the token, the second key, exists already: it holds the sum.
+fn add_once(keys: &mut Keyspace, call: Call<'_>) -> Outcome {
+    let (counter, token) = (call.keys[0], call.keys[1]);
+    if let Some(done) = keys.get(token)? {
+        return integer(&done).map(Reply::Integer);
+    }
+    let (found, at) = (keys.get_with_expiry(counter)?, until(keys, b"EX", call.args[1])?);
+    let sum = sum(value_of(&found), integer(call.args[0])?)?;
+    keys.insert_until(counter, sum.to_string().as_bytes(), found.and_then(|(_, expiry)| expiry))?;
+    keys.insert_until(token, sum.to_string().as_bytes(), Some(at))?;
+    Ok(Reply::Integer(sum))
 }

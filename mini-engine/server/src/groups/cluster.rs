@@ -41,6 +41,19 @@ pub enum GroupRequests {
     },
 }
 
+/// The place of a node among the others, for INFO and the metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// The number of nodes that follow this node, if it leads a group.
+    pub followers: Option<usize>,
+    /// Host and port, for clients, of the leader that this node follows otherwise, if it is known.
+    pub leader: Option<(String, u16)>,
+    /// Whether that leader was heard lately.
+    pub is_leader_heard: bool,
+    /// The milliseconds by which the node's clock is ahead of most nodes' clocks.
+    pub clock_ahead: i64,
+}
+
 /// The groups of a cluster. The event loop calls these functions, so none of them may block.
 pub trait Cluster: Send {
     /// Whether the cluster has only one group, so that the keys of all slots are together.
@@ -54,6 +67,9 @@ pub trait Cluster: Send {
 
     /// The reply to CLUSTER with these arguments.
     fn cluster(&self, request: &Request) -> Reply;
+
+    /// The place of this node among the others.
+    fn standing(&self) -> Standing;
 
     /// The database that INFO describes.
     fn db(&self) -> Db;

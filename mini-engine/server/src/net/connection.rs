@@ -36,8 +36,9 @@ const SLOW: Duration = Duration::from_secs(60);
 const SHORT_IDLE_SECONDS: u64 = 10;
 /// The number of bytes of waiting output at which a client that has sent MONITOR is disconnected.
 const MOST_BEHIND: usize = 16 << 20;
-/// The time for which the rest of a client's input is read and dropped.
+/// The time for which the rest of a client's input is read and dropped: from its last byte, and in all. A long value may still be on its way.
 const LINGER: Duration = Duration::from_secs(2);
+const LONGEST_LINGER: Duration = Duration::from_secs(60);
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,10 @@ enum State {
     /// The connection ends when its output is sent.
     Ending,
     /// The output is sent, and so is the end of the server's side.
-    Lingering(Instant),
+    Lingering {
+        until: Instant,
+        at_most: Instant,
+    },
     Closed,
 }
 
@@ -147,7 +151,7 @@ impl Connection {
             State::Open if self.is_full() => may_read_ahead && self.is_readable && !self.is_last,
             State::Open => self.has_request || self.is_readable || self.is_last,
             State::Ending => self.is_writable,
-            State::Lingering(_) => self.is_readable,
+            State::Lingering { .. } => self.is_readable,
             State::Waiting | State::Closed => false,
         }
     }
@@ -179,8 +183,8 @@ impl Connection {
     /// wait, returns the work to begin for it.
     pub(crate) fn turn(&mut self, shared: &mut Shared, buffer: &mut [u8], now: Instant) -> Option<Work> {
         self.turn = (self.output.len(), 0);
-        if let State::Lingering(_) = self.state {
-            self.drop_input(buffer);
+        if let State::Lingering { at_most, .. } = self.state {
+            self.drop_input(buffer, (now + LINGER).min(at_most), at_most);
             return None;
         }
         let mut left = shared.settings.limits.pipeline;
@@ -266,10 +270,10 @@ impl Connection {
         }
     }
 
-    fn drop_input(&mut self, buffer: &mut [u8]) {
+    fn drop_input(&mut self, buffer: &mut [u8], until: Instant, at_most: Instant) {
         match self.stream.read(buffer) {
             Ok(0) => self.state = State::Closed,
-            Ok(_) => {}
+            Ok(_) => self.state = State::Lingering { until, at_most },
             Err(error) => self.failed(&error, |connection| connection.is_readable = false),
         }
     }
@@ -298,7 +302,7 @@ impl Connection {
 
     /// Appends the requests of other clients, for a client that has sent MONITOR. A client that does not read them in time is disconnected.
     pub(crate) fn show(&mut self, requests: &str, refused: &mut Refused) {
-        if let State::Ending | State::Lingering(_) | State::Closed = self.state {
+        if let State::Ending | State::Lingering { .. } | State::Closed = self.state {
             return;
         }
         self.output.put(requests.as_bytes());
@@ -343,7 +347,10 @@ impl Connection {
 
     fn finish(&mut self, now: Instant) {
         let is_ended = self.stream.shutdown().is_ok();
-        self.state = if is_ended && !self.is_at_end { State::Lingering(now + LINGER) } else { State::Closed };
+        self.state = match is_ended && !self.is_at_end {
+            true => State::Lingering { until: now + LINGER, at_most: now + LONGEST_LINGER },
+            false => State::Closed,
+        };
         self.is_readable = true;
         self.input = Vec::new();
     }
@@ -393,7 +400,7 @@ impl Connection {
             false => idle_seconds,
         };
         let is_idle = self.state == State::Open && self.output.is_empty() && most_idle > 0 && idle >= most_idle;
-        let is_over = matches!(self.state, State::Lingering(until) if now >= until);
+        let is_over = matches!(self.state, State::Lingering { until, .. } if now >= until);
         let cause = if is_slow { Cause::Slow } else { Cause::Idle };
         if (is_slow || is_idle) && !self.is_of_metrics {
             let (seconds, left) = (SLOW.as_secs(), self.output.len());

@@ -36,7 +36,9 @@ pub use self::executor::{Executor, KEYSPACE};
 pub use self::instant::AppliedInstant;
 pub use self::watches::Watches;
 pub use crate::commands::slots::{SLOTS, slot_of};
-pub use crate::groups::{Access, Cluster, GroupRequests, Proposal, Replies, ReplySender, Request, Write, encode_error};
+pub use crate::groups::{
+    Access, Cluster, GroupRequests, Proposal, Replies, ReplySender, Request, Standing, Write, encode_error,
+};
 pub use crate::protocol::cursors::ScanCursors;
 pub use crate::protocol::reply::Reply;
 pub use crate::settings::MAX_REQUEST_BYTES;

@@ -150,9 +150,6 @@ pub(crate) static FIGURES: &[Figure] = &[
     info("Stats", "evicted_keys", |_| "0".into()),
     info("Stats", "slowlog_len", |facts| facts.counters().slow_log.len().to_string()),
 
-    info("Replication", "role", |_| "master".into()),
-    info("Replication", "connected_slaves", |_| "0".into()),
-
     info("CPU", "used_cpu_sys", |facts| format!("{:.2}", facts.cpu_seconds()[1])),
     info("CPU", "used_cpu_user", |facts| format!("{:.2}", facts.cpu_seconds()[0])),
 

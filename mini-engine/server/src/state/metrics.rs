@@ -27,9 +27,17 @@ pub(crate) fn text(shared: &Shared) -> String {
     text
 }
 
-/// The metrics with labels that concern the server.
+/// The metrics that concern the server and have labels, or are there only in a cluster.
 fn of_server(facts: &Facts<'_>, text: &mut String) {
     let shared = facts.shared;
+    if let Some(standing) = shared.standing() {
+        let ahead = [(String::new(), standing.clock_ahead as f64 / 1000.0)];
+        family(
+            text,
+            [GAUGE, "cluster_clock_ahead_seconds", "By how much the clock is ahead of most nodes' clocks."],
+            ahead,
+        );
+    }
     let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}")).into_iter().zip(facts.cpu_seconds());
     family(text, [COUNTER, "cpu_seconds_total", "Time that the process has computed."], cpu);
     let counted = |(reason, cause)| (format!("{{reason=\"{reason}\"}}"), shared.counters.refused.count(cause));

@@ -12,7 +12,7 @@ use super::key_state::KeyState;
 use super::saves::Saves;
 use super::scripts::Scripts;
 use super::syncs::Syncs;
-use crate::groups::Cluster;
+use crate::groups::{Cluster, Standing};
 use crate::protocol::cursors::ScanCursors;
 use crate::protocol::reply::{Outcome, Reply};
 use crate::protocol::request::RequestLimits;
@@ -76,6 +76,11 @@ impl Shared {
     /// The name of the server's mode in Redis.
     pub(crate) fn mode(&self) -> &'static str {
         if self.cluster.is_some() { "cluster" } else { "standalone" }
+    }
+
+    /// The place of this node among the others of its cluster, if there is one.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        self.cluster.as_ref().map(|cluster| cluster.standing())
     }
 
     /// Whether requests are read even from a client that has not taken its replies.

@@ -48,6 +48,9 @@ fn a_follower_whose_clock_is_an_hour_ahead_shows_what_the_leader_shows() {
     let mut others = Client::new(vec![cluster.nodes[ahead].address, other], 0, SHORT);
     others.must(&["SET", "k", "v"]);
     let expected = others.must(&["GET", "short"]);
+    let says_so = |node: usize| cluster.nodes[node].said().contains("the clock of this node, by which keys expire");
+    // Of two nodes, either one leads, and none of the clocks is in the majority.
+    wait_for("the leader says so", || says_so(ahead) || says_so((leader + 2) % 3));
     cluster.resume(leader);
     let same = |node: usize| {
         let mut reader = Connection::reading(cluster.nodes[node].address).expect("a node that answers");

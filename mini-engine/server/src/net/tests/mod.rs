@@ -263,20 +263,23 @@ fn the_loop_syncs_nothing_itself() {
 
 #[test]
 fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
-    // Catches a socket that is closed while its client still sends: this resets the connection, and the client may never see the reply.
+    // Catches a socket that is closed while its client still sends, also a long value or after it was slow to take its replies: this resets the
+    // connection, and the client may never see the reply.
     let mut shared = Shared::new(database(MEMTABLE).1, settings(ServerDurability::Synced), 1);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
     let (stream, _) = listener.accept().expect("a client");
     stream.set_nonblocking(true).expect("nonblocking");
-    let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
+    let (mut now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
     let arrived = stream.try_clone().expect("a handle");
     let stream = Box::new(mio::net::TcpStream::from_std(stream));
     let mut connection = Connection::new(stream, 1, &mut shared, now);
-    for part in ["QUIT\r\n", "more", "and more"] {
+    for (part, sent_after) in [("QUIT\r\n", 70), ("more", 0), ("and more", 0)] {
         client.write_all(part.as_bytes()).expect("send");
         while arrived.peek(&mut [0]).is_err() {}
+        now += Duration::from_millis(1500);
         assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
+        now += Duration::from_secs(sent_after);
         connection.send(now);
         connection.check_time(now, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
         assert!(!connection.is_closed());

@@ -103,7 +103,7 @@ fn a_watched_key_that_expires_prevents_the_transaction() {
     // Catches a lock that has expired but still counts as held.
     let mut node = Node::new();
     let mut client = Client::new(&node);
-    client.talk(&mut node, "set a 1 px 10 => +OK | hello 3 => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $7 cluster $4 role $6 master $7 modules *0");
+    client.talk(&mut node, "set a 1 px 10 => +OK | hello 3 => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $7 cluster $4 role $7 replica $7 modules *0");
     for (later, expected) in [(9, "*1 $1 1"), (10, "_")] {
         client.talk(&mut node, "watch a => +OK | multi => +OK | get a => +QUEUED");
         assert_eq!(client.say(&mut node, LONG_AGO + later, "exec"), expected);
@@ -214,8 +214,10 @@ fn the_node_describes_itself_as_one_of_a_cluster() {
     // Catches replies that make cluster libraries refuse the server, and connections that cannot be listed or disconnected.
     let mut node = Node::new();
     let (mut one, other) = (Client::new(&node), Client::new(&node));
-    let info = one.say(&mut node, LONG_AGO, "info server cluster clients");
-    for field in ["redis_mode:cluster", "tcp_port:7001", "cluster_enabled:1"] {
+    let info = one.say(&mut node, LONG_AGO, "info server cluster clients replication");
+    let own = ["redis_mode:cluster", "tcp_port:7001", "cluster_enabled:1", "cluster_clock_ahead_ms:-3600000"];
+    let replica = ["role:slave", "master_host:10.0.0.7", "master_port:7002", "master_link_status:up"];
+    for field in own.into_iter().chain(replica) {
         assert!(info.contains(field), "{field}: {info}");
     }
     one.talk(

@@ -75,6 +75,11 @@ impl Cluster for TestGroups {
         Reply::count(request.parts().len())
     }
 
+    fn standing(&self) -> Standing {
+        let leader = Some(("10.0.0.7".to_owned(), 7002));
+        Standing { followers: None, leader, is_leader_heard: true, clock_ahead: -3_600_000 }
+    }
+
     fn db(&self) -> Db {
         self.db.clone()
     }

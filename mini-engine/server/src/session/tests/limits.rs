@@ -10,7 +10,7 @@ use crate::commands::LIMITERS;
 const ROWS: &str = include_str!("limits.txt");
 
 /// The scripts of the rows, each with a piece of text that only this script has.
-const TEXTS: [(&str, &str); 13] = [
+const TEXTS: [(&str, &str); 14] = [
     ("limits-fixed", " current = redis.call('incrby'"),
     ("limits-state", "return {previous_count"),
     ("limits-hit", "weighted_count"),
@@ -24,6 +24,7 @@ const TEXTS: [(&str, &str); 13] = [
     ("swap-px", "ARGV[2],'PX'"),
     ("swap-ex", "ARGV[2],'EX'"),
     ("aiocache", "#ARGV"),
+    ("once", "tonumber(sum)"),
 ];
 
 /// The request of a row, with the text in place of the script's name.
