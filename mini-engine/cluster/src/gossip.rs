@@ -60,6 +60,11 @@ struct Gossip {
 impl Gossip {
     /// Queries some nodes, and acts on their replies. Returns the time until the next round.
     async fn round(&mut self) -> Duration {
+        for group in self.groups.here().values() {
+            if let Err(error) = group.store_addresses(&self.local.parts.member).await {
+                tracing::warn!(group = group.number(), %error, "could not store the addresses of this node");
+            }
+        }
         self.choose().await;
         let mut links: Vec<&mut Link> = self.links.values_mut().collect();
         let first = self.turn % links.len().max(1);

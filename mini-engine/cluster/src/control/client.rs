@@ -18,12 +18,12 @@ use crate::wire::message::{Call, CallReply};
 /// The maximum time until a node replies, even if it waits for a majority.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
 /// The maximum time until a group has a leader, and until a change is done.
-const LEADER_DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const LEADER_DEADLINE: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// The leader of a group, and the group's members.
 pub(super) struct Leader {
-    audience: Audience,
+    pub(super) audience: Audience,
     pub(super) address: String,
     pub(super) membership: Membership,
 }
@@ -44,17 +44,15 @@ impl ControlClient {
         Ok(Self { dialer: Arc::new(Dialer::new(security)?) })
     }
 
+    pub(super) fn link(&self, address: &str, audience: Audience) -> Link {
+        Link::new(Arc::clone(&self.dialer), address.to_owned(), audience)
+    }
+
     async fn ask(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<ControlReply> {
-        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
-        let answered = link.call(Call::Control(ask), CALL_DEADLINE).await;
-        match answered {
+        match self.link(address, audience).call(Call::Control(ask), CALL_DEADLINE).await {
             Ok(CallReply::Control(told)) => Ok(told),
             Ok(_) => Err(refused(address, "the answer is not one to this question")),
-            // The node itself replied with this error.
-            Err(error) if matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) => {
-                Err(refused(address, error.to_string()))
-            }
-            Err(error) => Err(io("reach the node at", address)(error)),
+            Err(error) => Err(failed(address, error)),
         }
     }
 
@@ -107,15 +105,32 @@ impl ControlClient {
 
     /// Sends a request to the leader of a group, whichever node that is at the time. Returns the leader's reply.
     pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: ControlRequest) -> Result<ControlReply> {
+        self.with_leader(address, group, async |leader: &Leader| {
+            Ok(match self.ask(&leader.address, leader.audience, ask.clone()).await? {
+                done @ (ControlReply::Done | ControlReply::Changed(_)) => Some(done),
+                ControlReply::NotLeader(_) | ControlReply::Description(_) => None,
+            })
+        })
+        .await
+    }
+
+    /// Calls `run` with the leader of a group, whichever node that is at the time, until the result is not `None`, which stands for a node that does
+    /// not lead.
+    pub(super) async fn with_leader<T>(
+        &self,
+        address: &str,
+        group: u32,
+        run: impl AsyncFn(&Leader) -> Result<Option<T>>,
+    ) -> Result<T> {
         let begun = Instant::now();
         loop {
             let leader = self.leader(address, group).await?;
-            let told = self.ask(&leader.address, leader.audience, ask.clone()).await;
+            let done = run(&leader).await;
             let is_late = begun.elapsed() > LEADER_DEADLINE;
-            match told {
-                Ok(done @ (ControlReply::Done | ControlReply::Changed(_))) => return Ok(done),
-                Err(error) if is_late || matches!(error, Error::Refused { .. }) => return Err(error),
-                Ok(ControlReply::NotLeader(_) | ControlReply::Description(_)) if is_late => {
+            match done {
+                Ok(Some(done)) => return Ok(done),
+                Err(error) if is_late || !matches!(error, Error::Io { .. }) => return Err(error),
+                Ok(None) if is_late => {
                     return Err(refused(address, format!("group {group} changes its leader all the time")));
                 }
                 _ => sleep(PAUSE).await,
@@ -129,6 +144,15 @@ pub(super) fn draw() -> Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io("draw", "a number")(error.into()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// The error of a call to a node.
+pub(super) fn failed(address: &str, error: std::io::Error) -> Error {
+    match error.kind() {
+        // The node itself replied with this error.
+        ErrorKind::Other | ErrorKind::PermissionDenied => refused(address, error.to_string()),
+        _ => io("reach the node at", address)(error),
+    }
 }
 
 pub(super) fn refused(address: &str, reason: impl Into<String>) -> Error {

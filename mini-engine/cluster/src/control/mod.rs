@@ -1,11 +1,17 @@
 //! Creating, changing and describing a cluster: the part of the nodes, and the part of the commands.
 
 pub(crate) mod answer;
+mod backup;
 mod client;
 mod init;
+mod leader;
 mod members;
+mod new_directory;
+mod recover;
 mod status;
 
+pub use backup::{Backup, GroupBackup};
 pub use client::ControlClient;
 pub use members::Removed;
+pub use recover::{Recovered, RecoveredGroup, recover};
 pub use status::{NodeStatus, Status};

@@ -9,9 +9,12 @@ use openraft::async_runtime::WatchReceiver;
 use tokio::time::timeout;
 
 use super::handle::Group;
+use super::refused::Refused;
 use crate::types::{Member, Position};
 use crate::wire::control::ControlReply;
 
+/// A node gets a vote, or may become the leader, once it is at most this many entries behind: it catches up on these while new ones are written.
+pub(crate) const LEVEL: u64 = 1000;
 /// A change that is not committed after this time is reported as failed; it may still be committed later.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -58,6 +61,50 @@ impl Group {
         let nodes = BTreeSet::from([node]);
         let change = if is_voter { ChangeMembers::RemoveVoters(nodes) } else { ChangeMembers::RemoveNodes(nodes) };
         self.change(change, false).await
+    }
+
+    /// As the leader, hands over to another voter. That leads then, unless it has lost the election, or this node has not heard from it yet.
+    pub(crate) async fn move_leader(&self, node: u64) -> Result<ControlReply> {
+        if let Err(Refused::NotLeader(leader)) = self.leads() {
+            return Ok(ControlReply::NotLeader(leader));
+        }
+        let (is_own, is_voter, behind) = {
+            let metrics = self.metrics.borrow_watched();
+            let is_voter = metrics.membership_config.voter_ids().any(|voter| voter == node);
+            let matched = metrics.replication.iter().flatten().find(|(other, _)| **other == node);
+            let matched = matched.and_then(|(_, matched)| Some(matched.as_ref()?.index));
+            let behind = matched.map(|matched| metrics.last_log_index.unwrap_or(0).saturating_sub(matched));
+            (node == metrics.id, is_voter, behind)
+        };
+        match behind {
+            _ if !is_voter => return Err(Error::other(format!("node {node} has no vote in group {}", self.number()))),
+            _ if is_own => {}
+            Some(behind) if behind > LEVEL => {
+                let group = self.number();
+                let reason = format!("node {node} is {behind} log entries of group {group} behind the leader");
+                return Err(Error::other(reason));
+            }
+            Some(_) => self.hand_over_to(node).await,
+            None => {}
+        }
+        Ok(ControlReply::Done)
+    }
+
+    /// As the only voter, stores the present addresses of this node, which `recover` cannot know. Other voters could not reach a leader at a new address.
+    pub(crate) async fn store_addresses(&self, own: &Member) -> Result<()> {
+        let node = {
+            let metrics = self.metrics.borrow_watched();
+            let membership = metrics.membership_config.membership();
+            let is_only = membership.voter_ids().eq([metrics.id]);
+            Some(metrics.id).filter(|node| is_only && membership.get_node(node) != Some(own))
+        };
+        match node.filter(|_| self.leads().is_ok()) {
+            Some(node) => {
+                let nodes = BTreeMap::from([(node, own.clone())]);
+                self.change(ChangeMembers::SetNodes(nodes), true).await.map(drop)
+            }
+            None => Ok(()),
+        }
     }
 
     async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<ControlReply> {
