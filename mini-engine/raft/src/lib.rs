@@ -79,4 +79,6 @@ mod worker;
 mod write;
 
 pub use self::log::{LogReader, LogStore, Logs};
-pub use self::state::{Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine, StoredState};
+pub use self::state::{
+    Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine, StoredState,
+};
