@@ -1,4 +1,4 @@
-//! Queries other nodes for the places of groups, leaves the groups from which this node was removed, and spreads the leaders over the nodes.
+//! Queries other nodes for the places of groups, and leaves the groups from which this node was removed.
 //!
 //! A node queries all nodes that it has on record as members of any group; at first those that were given to it or stored by it. Each of them replies
 //! with all places that it has. So news of a group spreads from its members to all nodes, and a node that appears in a reply is queried too.
@@ -25,10 +25,6 @@ const SHORT_PAUSE: Duration = Duration::from_millis(200);
 const ROUND: Duration = Duration::from_secs(1);
 /// The time after which a connection without a reply is given up.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Leaders are spread after this many rounds in which every queried node has replied: not beside a fault.
-const QUIET_ROUNDS: u32 = 10;
-/// The number of rounds until a node hands over the next group.
-const ROUNDS_BETWEEN: u32 = 3;
 /// The number of nodes that are queried in one round. If there are more nodes, they take turns.
 const ASKED_TOGETHER: usize = 16;
 
@@ -42,7 +38,7 @@ pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
         groups = becomes.wait_for(Option::is_some) => groups.ok().and_then(|groups| groups.clone()),
     };
     let Some(groups) = groups else { return };
-    let mut gossip = Gossip { local, groups, links: BTreeMap::new(), turn: 0, quiet: 0 };
+    let mut gossip = Gossip { local, groups, links: BTreeMap::new(), turn: 0 };
     loop {
         // The task ends only between two rounds, so a group is always left completely.
         let pause = gossip.round().await;
@@ -59,18 +55,11 @@ struct Gossip {
     links: BTreeMap<String, Link>,
     /// The position in the list of nodes at which the next round begins.
     turn: usize,
-    /// The number of rounds since a queried node has not replied.
-    quiet: u32,
 }
 
 impl Gossip {
     /// Queries some nodes, and acts on their replies. Returns the time until the next round.
     async fn round(&mut self) -> Duration {
-        for group in self.groups.here().values() {
-            if let Err(error) = group.store_addresses(&self.local.parts.member).await {
-                tracing::warn!(group = group.number(), %error, "could not store the addresses of this node");
-            }
-        }
         self.choose().await;
         let mut links: Vec<&mut Link> = self.links.values_mut().collect();
         let first = self.turn % links.len().max(1);
@@ -86,25 +75,8 @@ impl Gossip {
             tracing::warn!(%error, "could not leave a group");
         }
         let places = self.groups.places();
-        self.quiet = if told.iter().all(Option::is_some) { (self.quiet + 1).min(QUIET_ROUNDS) } else { 0 };
-        if self.quiet >= QUIET_ROUNDS {
-            self.spread_leaders(&places).await;
-        }
         let is_known = |group: u32| places.0.get(&group).is_some_and(|place: &Place| place.leader().is_some());
         if (0..self.groups.identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
-    }
-
-    /// Hands over a group, if that makes the numbers of groups that nodes lead more even: after a restart of all nodes, one after the other, a node may
-    /// lead all of them.
-    async fn spread_leaders(&mut self, places: &Places) {
-        let found = places.even_move(self.groups.identity.groups);
-        let Some((number, _, to)) = found.filter(|(_, from, _)| *from == self.groups.identity.node) else { return };
-        let Some(group) = self.groups.get(number) else { return };
-        self.quiet -= ROUNDS_BETWEEN;
-        tracing::info!(group = number, node = to, "hands over, because this node leads more groups");
-        if let Err(error) = group.move_leader(to).await {
-            tracing::info!(group = number, node = to, %error, "could not hand over");
-        }
     }
 
     /// Keeps links only to the nodes that are to be queried.

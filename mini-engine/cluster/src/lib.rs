@@ -70,9 +70,7 @@ mod slots;
 mod types;
 mod wire;
 
-pub use control::{
-    Backup, ControlClient, GroupBackup, NodeStatus, Recovered, RecoveredGroup, Removed, Status, recover,
-};
+pub use control::{ControlClient, NodeStatus, Removed, Status, recover};
 pub use error::{Error, Result};
 pub use identity::Identity;
 pub use node::Node;

@@ -3,7 +3,6 @@
 //! The information consists of facts that stay true: a committed log entry set these members; this node led in that term. So the newer of two facts
 //! is used, whichever node reported it; no fact is withdrawn. The facts only lead clients and commands to a node; that node has better information.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -76,21 +75,6 @@ impl Places {
         self.0.values().flat_map(Place::members).map(|(node, member)| (node, member.clone())).collect()
     }
 
-    /// The move of a leader that makes the numbers of groups that nodes lead more even: the group, its leader, and the voter that should lead. `None`
-    /// if no move does, or a group has no leader. All nodes that know the same places find the same move, so only one leader moves at a time.
-    pub(crate) fn even_move(&self, groups: u32) -> Option<(u32, u64, u64)> {
-        let leader = |group: u32| Some((group, self.0.get(&group)?.leader()?.0));
-        let leaders = (0..groups).map(leader).collect::<Option<Vec<_>>>()?;
-        let led = |node: u64| leaders.iter().filter(|(_, leader)| *leader == node).count();
-        let moves = leaders.iter().flat_map(|(group, leader)| {
-            let voters = self.0[group].membership.iter().flat_map(|membership| &membership.voters);
-            voters.map(|voter| (*group, *leader, *voter))
-        });
-        // The numbers differ by less than before if they differ by at least two.
-        let even = moves.filter(|(_, from, to)| led(*from) >= led(*to) + 2);
-        even.max_by_key(|(group, from, to)| (led(*from) - led(*to), Reverse((*group, *to))))
-    }
-
     /// Whether the members of all groups are known; `groups` is the number of groups.
     pub(crate) fn is_complete(&self, groups: u32) -> bool {
         (0..groups).all(|group| self.0.get(&group).is_some_and(|place| place.membership.is_some()))
@@ -128,22 +112,5 @@ mod tests {
         let mut left = old;
         left.learn(&place(9, &[3, 4], (5, 2)));
         assert_eq!(left.leader(), None);
-    }
-    #[test]
-    fn leaders_move_one_by_one_until_no_move_makes_them_more_even() {
-        // Catches a leader that moves to a node without a vote, to and fro for ever, or while a group has no leader.
-        let all = |leader| place(1, &[1, 2, 3], (1, leader));
-        let mut places = Places((0..6).map(|group| (group, all(1))).collect());
-        let mut moved = Vec::new();
-        while let Some((group, from, to)) = places.even_move(6) {
-            moved.push((group, from, to));
-            places.learn(group, &place(1, &[1, 2, 3], (2, to)));
-        }
-        assert_eq!(moved, [(0, 1, 2), (1, 1, 3), (2, 1, 2), (3, 1, 3)]);
-        assert_eq!(places.even_move(7), None, "group 6 has no leader");
-        let mut apart = Places(BTreeMap::from([(0, place(1, &[1, 2], (1, 1))), (1, place(1, &[1, 2], (1, 1)))]));
-        assert_eq!(apart.even_move(2), Some((0, 1, 2)));
-        apart.0.values_mut().for_each(|place| place.membership.as_mut().expect("members").voters = BTreeSet::from([1]));
-        assert_eq!(apart.even_move(2), None);
     }
 }

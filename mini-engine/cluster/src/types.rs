@@ -38,7 +38,7 @@ impl Position {
 }
 
 /// A node's addresses, as they are stored in the membership of each group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The address for other nodes.
     pub cluster: String,

@@ -15,67 +15,44 @@ use serde::{Deserialize, Serialize};
 use super::client::{ControlClient, Leader, failed};
 use super::new_directory::{NewDirectory, unusable};
 use crate::application::open_state;
-use crate::clock::system_clock;
 use crate::error::{Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::fetch;
-use crate::slots::slots_of;
 use crate::types::Position;
 
 const FILE: &str = "backup.json";
 const FORMAT: u32 = 1;
 
 /// The contents of `backup.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Backup {
+pub(super) struct Backup {
     format: u32,
     /// The number of the cluster.
-    pub cluster: u64,
-    /// The groups, by their numbers; none is missing.
-    pub groups: BTreeMap<u32, GroupBackup>,
-}
-
-/// A group in a backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupBackup {
-    /// The first slot of the group.
-    pub first_slot: u16,
-    /// The last slot of the group.
-    pub last_slot: u16,
-    /// The last log entry whose effect is in the backup.
-    pub last: Position,
-    /// The time at which the group was requested, in milliseconds since 1970, by the clock of the machine that made the backup.
-    pub time: u64,
+    pub(super) cluster: u64,
+    /// The last log entry whose effect is in each group; no group is missing.
+    pub(super) groups: BTreeMap<u32, Position>,
 }
 
 impl ControlClient {
     /// Copies all groups of the cluster to which the node at `address` belongs to directory `dir`, which must not exist. Calls `progress` after each
-    /// group. The backup is complete and durable on return; after an error, nothing of it remains.
+    /// group, with the last log entry whose effect is in the copy. The backup is complete and durable on return; after an error, nothing of it remains.
+    /// Returns the number of the cluster.
     ///
     /// # Errors
     /// Returns an error if a group has no leader or cannot be read, or the directory cannot be written.
-    pub async fn backup(
-        &self,
-        address: &str,
-        dir: &Path,
-        mut progress: impl FnMut(u32, &GroupBackup),
-    ) -> Result<Backup> {
+    pub async fn backup(&self, address: &str, dir: &Path, mut progress: impl FnMut(u32, Position)) -> Result<u64> {
         let (Identity { cluster, groups: count, .. }, _) = self.cluster(address).await?;
         let new = NewDirectory::create(dir)?;
         let mut groups = BTreeMap::new();
         for group in 0..count {
-            let (time, slots) = (system_clock()(), slots_of(group, count));
             let last = self.back_up_group(address, group, new.path()).await?;
-            let backup = GroupBackup { first_slot: slots.start, last_slot: slots.end - 1, last, time };
-            progress(group, &backup);
-            groups.insert(group, backup);
+            groups.insert(group, last);
+            progress(group, last);
         }
-        let backup = Backup { format: FORMAT, cluster, groups };
-        let bytes = serde_json::to_vec_pretty(&backup).map_err(|error| unusable(dir, error.to_string()))?;
-        new.write(FILE, &bytes)?;
-        new.complete().map(|()| backup)
+        let bytes = serde_json::to_vec_pretty(&Backup { format: FORMAT, cluster, groups });
+        new.write(FILE, &bytes.map_err(|error| unusable(dir, error.to_string()))?)?;
+        new.complete().map(|()| cluster)
     }
 
     async fn back_up_group(&self, address: &str, group: u32, dir: &Path) -> Result<Position> {
@@ -85,7 +62,7 @@ impl ControlClient {
             let link = self.link(&leader.address, leader.audience);
             fetch(&link, group, machine.state()).await.map_err(|error| failed(&leader.address, error))
         });
-        let snapshot = snapshot.await?;
+        let snapshot = snapshot.await?.map_err(io("receive", state.display()))?;
         let meta = snapshot.meta.clone();
         let last = meta.last_log_id.ok_or_else(|| unusable(&state, "expected log entries, found none"))?;
         machine.install_snapshot(&meta, snapshot.snapshot).await.map_err(io("write", state.display()))?;

@@ -122,11 +122,12 @@ impl ControlClient {
         group: u32,
         run: impl AsyncFn(&Leader) -> Result<Option<T>>,
     ) -> Result<T> {
-        let begun = Instant::now();
+        // From the first failure on: a transfer that succeeds may take longer.
+        let mut failing = None;
         loop {
             let leader = self.leader(address, group).await?;
             let done = run(&leader).await;
-            let is_late = begun.elapsed() > LEADER_DEADLINE;
+            let is_late = failing.get_or_insert_with(Instant::now).elapsed() > LEADER_DEADLINE;
             match done {
                 Ok(Some(done)) => return Ok(done),
                 Err(error) if is_late || !matches!(error, Error::Io { .. }) => return Err(error),

@@ -15,7 +15,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// Returns an error if the node is not a voter, does not answer, or is far behind the leader; then nothing has changed in this group. Also if another
-    /// node is elected again and again.
+    /// node is elected.
     pub async fn move_leader(&self, node: &str, address: &str, groups: Option<&[u32]>) -> Result<(u64, Vec<u32>)> {
         let status = self.status(address).await?;
         let found = named(address, &status, node)?;
@@ -35,15 +35,18 @@ impl ControlClient {
     }
 
     async fn move_leader_of(&self, address: &str, group: u32, node: u64) -> Result<()> {
+        // Only once: the group accepts no writes until the next election is over.
+        self.tell_leader(address, group, ControlRequest::HandOver { group, node }).await?;
         let begun = Instant::now();
         loop {
-            let found = self.describe_by_leader(address, group).await?;
-            if found.is_some_and(|found| found.leader == Some(node)) {
+            let leader = self.describe_by_leader(address, group).await?.and_then(|found| found.leader);
+            if leader == Some(node) {
                 return Ok(());
             }
-            self.tell_leader(address, group, ControlRequest::HandOver { group, node }).await?;
             if begun.elapsed() > LEADER_DEADLINE {
-                let reason = format!("node {node} does not lead group {group} after {LEADER_DEADLINE:?}");
+                let leader = leader.map_or_else(|| "no node".into(), |leader| format!("node {leader}"));
+                let reason =
+                    format!("node {node} was not elected in {LEADER_DEADLINE:?}: {leader} leads group {group}");
                 return Err(refused(address, reason));
             }
             sleep(PAUSE).await;

@@ -10,8 +10,7 @@ mod new_directory;
 mod recover;
 mod status;
 
-pub use backup::{Backup, GroupBackup};
 pub use client::ControlClient;
 pub use members::Removed;
-pub use recover::{Recovered, RecoveredGroup, recover};
+pub use recover::recover;
 pub use status::{NodeStatus, Status};

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use mini_engine::fs::{FileSystem, StdFs};
 use mini_engine::{Error as EngineError, Options, TimeSource};
 use openraft::entry::RaftEntry;
-use openraft::storage::{IOFlushed, RaftLogStorage};
+use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::type_config::alias::{EntryOf, LogIdOf, VoteOf};
 use openraft::{LogId, LogIdOptionExt, RaftLogReader, Vote};
 use openraft_mini_engine::{LogStore, Logs, StoredState};
@@ -30,65 +30,70 @@ use crate::types::{Member, Position, TypeConfig};
 /// The number of the node that a recovery makes.
 const NODE: u64 = 1;
 
-/// A recovered cluster.
-#[derive(Clone, Debug)]
-pub struct Recovered {
-    /// The number of the new cluster.
-    pub cluster: u64,
-    /// The groups, by their numbers.
-    pub groups: BTreeMap<u32, RecoveredGroup>,
-}
-
-/// A group of a recovered cluster.
-#[derive(Clone, Debug)]
-pub struct RecoveredGroup {
-    /// The directory from which it was copied.
-    pub from: PathBuf,
-    /// The last log entry that was found there. Later entries of the old cluster are lost.
-    pub last: Position,
-}
-
 /// Makes `dir`, which must not exist, the directory of the only node of a new cluster, with the groups in the directories `from`: backups, or
 /// directories of nodes that do not run. They are only read. If several have a group, the copy with the last log entry is used, as in an election.
+/// The node must be started with the addresses in `member`. Calls `progress` after each group, with the directory that was used and the last log entry
+/// there; later entries of the old cluster are lost. Returns the number of the new cluster.
 ///
 /// # Errors
-/// Returns an error if `from` lacks a group or belongs to several clusters, a node runs there, or files are damaged. Then nothing was made.
-pub async fn recover(from: &[PathBuf], dir: &Path) -> Result<Recovered> {
+/// Returns an error if `from` lacks a group, belongs to several clusters or contradicts itself, a node runs there, or files are damaged. Then nothing was
+/// made.
+pub async fn recover(
+    from: &[PathBuf],
+    dir: &Path,
+    member: Member,
+    mut progress: impl FnMut(u32, &Path, Position),
+) -> Result<u64> {
     let sources = from.iter().map(|dir| Source::open(dir)).collect::<Result<Vec<_>>>()?;
     let Some(first) = sources.first() else { return Err(unusable(dir, "expected a directory to recover from")) };
     if let Some(other) = sources.iter().find(|other| (other.cluster, other.count) != (first.cluster, first.count)) {
         let reason = format!("expected cluster {:016x}, found {:016x}", first.cluster, other.cluster);
         return Err(unusable(&other.dir, reason));
     }
-    let mut copies = BTreeMap::new();
-    for group in 0..first.count {
-        let mut newest: Option<GroupCopy> = None;
-        for source in &sources {
-            newest = newest.into_iter().chain(source.copy(group).await?).max_by_key(|copy| copy.last());
-        }
-        let lacking = || {
-            let reason = format!("expected group {group}, found no data of it: give a directory that has it as well");
-            unusable(&sources[sources.len() - 1].dir, reason)
-        };
-        copies.insert(group, newest.ok_or_else(lacking)?);
-    }
-
     let new = NewDirectory::create(dir)?;
     let log = new.path().join("log");
     let logs = Logs::open(&log).map_err(io("create", log.display()))?;
-    let (cluster, mut groups) = (draw()?, BTreeMap::new());
+    let cluster = draw()?;
     let mut record = Record::new(Identity { cluster, node: NODE, groups: first.count });
-    for (group, copy) in copies {
-        let recovered = RecoveredGroup { from: copy.from.clone(), last: copy.last() };
+    // The copies of one group are open at a time: each takes memory and file handles.
+    for group in 0..first.count {
+        let copy = newest(&sources, group).await?;
+        let (from, last) = (copy.from, Position::of(&copy.last));
         let state = state_of(new.path(), group);
         copy.state.copy_to(&state).map_err(io("copy", state.display()))?;
-        let joined = copy.write_log(&logs, group).await.map_err(io("write", format!("the log of group {group}")))?;
+        let joined = copy.write_log(&logs, group, &member).await;
+        let joined = joined.map_err(io("write", format!("the log of group {group}")))?;
         record.join(Joined::from([(group, Some(joined))]));
-        groups.insert(group, recovered);
+        progress(group, from, last);
     }
     logs.close().map_err(io("write", log.display()))?;
+    // Last: without it, no node starts on what a killed command has left.
     record.write(&StdFs, new.path())?;
-    new.complete().map(|()| Recovered { cluster, groups })
+    new.complete().map(|()| cluster)
+}
+
+/// The copy of a group to use. Fails if there is none, or if another copy has applied an entry that is not in it: one of them is not what it seems.
+async fn newest(sources: &[Source], group: u32) -> Result<GroupCopy<'_>> {
+    let mut copies = Vec::new();
+    for source in sources {
+        copies.extend(source.copy(group).await?);
+    }
+    copies.sort_by_key(|copy| (copy.last, copy.applied));
+    let Some(mut newest) = copies.pop() else {
+        let reason = format!("expected group {group}, found no data of it: give a directory that has it as well");
+        return Err(unusable(&sources[sources.len() - 1].dir, reason));
+    };
+    for other in copies {
+        if let Some(applied) = other.applied
+            && !newest.has(applied).await.map_err(io("read", newest.from.display()))?
+        {
+            let (newest, other) = (newest.from.display(), other.from);
+            let reason =
+                format!("group {group} has applied entry {applied}, which is not in {newest}: give only one of them");
+            return Err(unusable(other, reason));
+        }
+    }
+    Ok(newest)
 }
 
 /// A backup, or the directory of a node.
@@ -97,8 +102,8 @@ struct Source {
     cluster: u64,
     /// The number of groups of the cluster.
     count: u32,
-    /// The groups that are here.
-    here: BTreeSet<u32>,
+    /// The groups that are here; of a backup with the last entry of each.
+    here: BTreeMap<u32, Option<Position>>,
     /// The logs of a node. They keep the node from starting meanwhile.
     logs: Option<Logs>,
 }
@@ -107,7 +112,7 @@ impl Source {
     fn open(dir: &Path) -> Result<Self> {
         let dir = std::path::absolute(dir).map_err(io("find", dir.display()))?;
         if let Some(Backup { cluster, groups, .. }) = Backup::read(&dir)? {
-            let here: BTreeSet<u32> = groups.into_keys().collect();
+            let here: BTreeMap<_, _> = groups.into_iter().map(|(group, last)| (group, Some(last))).collect();
             return Ok(Self { dir, cluster, count: here.len() as u32, here, logs: None });
         }
         let record = Record::read(&StdFs, &dir)?;
@@ -120,14 +125,13 @@ impl Source {
             other => other,
         })?;
         let Identity { cluster, groups: count, .. } = record.identity;
-        Ok(Self { dir, cluster, count, here: record.joined.into_keys().collect(), logs: Some(logs) })
+        let here = record.joined.into_keys().map(|group| (group, None)).collect();
+        Ok(Self { dir, cluster, count, here, logs: Some(logs) })
     }
 
     /// The copy of a group that is here, unless it is empty: a node that was being added may have nothing yet.
-    async fn copy(&self, group: u32) -> Result<Option<GroupCopy>> {
-        if !self.here.contains(&group) {
-            return Ok(None);
-        }
+    async fn copy(&self, group: u32) -> Result<Option<GroupCopy<'_>>> {
+        let Some(expected) = self.here.get(&group) else { return Ok(None) };
         let (dir, log) = (state_of(&self.dir, group), format!("the log of group {group} in {}", self.dir.display()));
         // Nothing expires while it is copied: entries of the log may depend on it.
         let options = Options::default().time_source(TimeSource::new(|| SystemTime::UNIX_EPOCH));
@@ -135,33 +139,52 @@ impl Source {
         let state = StoredState::<TypeConfig>::open(&dir, options, files).map_err(io("open", dir.display()))?;
         let Some(state) = state else { return Ok(None) };
         let applied = state.meta().last_log_id;
+        if let Some(expected) = expected
+            && applied.as_ref().map(Position::of) != Some(*expected)
+        {
+            return Err(unusable(&dir, format!("expected entries up to {expected:?}, found them up to {applied:?}")));
+        }
         let (mut store, mut last) = (None, applied);
         if let Some(logs) = &self.logs {
             let mut opened = logs.group::<TypeConfig>(group).map_err(io("open", &log))?;
             opened.settle(applied).map_err(io("use", &log))?;
-            last = last.max(opened.get_log_state().await.map_err(io("read", &log))?.last_log_id);
+            let LogState { last_purged_log_id: purged, last_log_id } =
+                opened.get_log_state().await.map_err(io("read", &log))?;
+            if let Some(purged) = purged.filter(|purged| Some(*purged) > applied) {
+                let reason =
+                    format!("the log begins after entry {purged}, which is not in the state: no node can use them");
+                return Err(unusable(&dir, reason));
+            }
+            last = last.max(last_log_id);
             store = Some(opened);
         }
-        Ok(last.map(|last| GroupCopy { from: self.dir.clone(), state, applied, log: store, last }))
+        Ok(last.map(|last| GroupCopy { from: &self.dir, state, applied, log: store, last }))
     }
 }
 
 /// A group in a source.
-struct GroupCopy {
-    from: PathBuf,
+struct GroupCopy<'a> {
+    from: &'a Path,
     state: StoredState<TypeConfig>,
     applied: Option<LogIdOf<TypeConfig>>,
     log: Option<LogStore<TypeConfig>>,
     last: LogIdOf<TypeConfig>,
 }
 
-impl GroupCopy {
-    fn last(&self) -> Position {
-        Position::of(&self.last)
+impl GroupCopy<'_> {
+    /// Whether this entry is in the log, or in the state as far as that can be known.
+    async fn has(&mut self, entry: LogIdOf<TypeConfig>) -> std::io::Result<bool> {
+        if let Some(log) = &mut self.log {
+            let stored = log.get_log_reader().await.try_get_log_entries(entry.index..=entry.index).await?;
+            if let Some(stored) = stored.first() {
+                return Ok(stored.log_id() == entry);
+            }
+        }
+        Ok(self.applied.is_some_and(|own| own == entry || (own > entry && own.index > entry.index)))
     }
 
     /// Writes the log of the new group. Returns the position from which on this node is the only member. The caller makes the log durable.
-    async fn write_log(self, logs: &Logs, group: u32) -> std::io::Result<Position> {
+    async fn write_log(self, logs: &Logs, group: u32, member: &Member) -> std::io::Result<Position> {
         let mut store = logs.group::<TypeConfig>(group)?;
         // As if this node had been elected, and had then appended the last entry.
         let vote: VoteOf<TypeConfig> = Vote::new_committed(self.last.leader_id.term.saturating_add(1), NODE);
@@ -178,8 +201,12 @@ impl GroupCopy {
                 store.append(entries, IOFlushed::noop()).await?;
             }
         }
+        if store.get_log_state().await?.last_log_id != Some(self.last) {
+            let missing = format!("entries before {} are missing", self.last);
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, missing));
+        }
         let log_id = LogId::new(vote.leader_id, self.last.index + 1);
-        let members = BTreeMap::from([(NODE, Member::default())]);
+        let members = BTreeMap::from([(NODE, member.clone())]);
         let membership =
             openraft::Membership::new(vec![BTreeSet::from([NODE])], members).map_err(std::io::Error::other)?;
         store.append([EntryOf::<TypeConfig>::new_membership(log_id, membership)], IOFlushed::noop()).await?;

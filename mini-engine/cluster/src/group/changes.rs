@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, Result};
 use std::time::Duration;
 
-use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::timeout;
 
-use super::handle::Group;
+use super::handle::{Group, HAND_OVER};
 use super::refused::Refused;
-use crate::types::{Member, Position};
+use crate::types::{Member, Position, TypeConfig};
 use crate::wire::control::ControlReply;
 
 /// A node gets a vote, or may become the leader, once it is at most this many entries behind: it catches up on these while new ones are written.
@@ -68,42 +68,31 @@ impl Group {
         if let Err(Refused::NotLeader(leader)) = self.leads() {
             return Ok(ControlReply::NotLeader(leader));
         }
-        let (is_own, is_voter, behind) = {
-            let metrics = self.metrics.borrow_watched();
-            let is_voter = metrics.membership_config.voter_ids().any(|voter| voter == node);
-            let matched = metrics.replication.iter().flatten().find(|(other, _)| **other == node);
-            let matched = matched.and_then(|(_, matched)| Some(matched.as_ref()?.index));
-            let behind = matched.map(|matched| metrics.last_log_index.unwrap_or(0).saturating_sub(matched));
-            (node == metrics.id, is_voter, behind)
-        };
-        match behind {
-            _ if !is_voter => return Err(Error::other(format!("node {node} has no vote in group {}", self.number()))),
-            _ if is_own => {}
-            Some(behind) if behind > LEVEL => {
-                let group = self.number();
-                let reason = format!("node {node} is {behind} log entries of group {group} behind the leader");
-                return Err(Error::other(reason));
-            }
-            Some(_) => self.hand_over_to(node).await,
-            None => {}
+        let is_voter = self.metrics.borrow_watched().membership_config.voter_ids().any(|voter| voter == node);
+        if !is_voter {
+            return Err(Error::other(format!("node {node} has no vote in group {}", self.number())));
         }
-        Ok(ControlReply::Done)
-    }
-
-    /// As the only voter, stores the present addresses of this node, which `recover` cannot know. Other voters could not reach a leader at a new address.
-    pub(crate) async fn store_addresses(&self, own: &Member) -> Result<()> {
-        let node = {
-            let metrics = self.metrics.borrow_watched();
-            let membership = metrics.membership_config.membership();
-            let is_only = membership.voter_ids().eq([metrics.id]);
-            Some(metrics.id).filter(|node| is_only && membership.get_node(node) != Some(own))
+        let behind = |metrics: &RaftMetrics<TypeConfig>| {
+            let mut others = metrics.replication.iter().flatten();
+            let matched =
+                others.find(|(other, _)| **other == node).and_then(|(_, matched)| Some(matched.as_ref()?.index));
+            let matched = if node == metrics.id { metrics.last_log_index } else { matched };
+            matched.map(|matched| metrics.last_log_index.unwrap_or(0).saturating_sub(matched))
         };
-        match node.filter(|_| self.leads().is_ok()) {
-            Some(node) => {
-                let nodes = BTreeMap::from([(node, own.clone())]);
-                self.change(ChangeMembers::SetNodes(nodes), true).await.map(drop)
+        // A new leader hears from the others within moments.
+        let has_heard = |metrics: &RaftMetrics<TypeConfig>| behind(metrics).is_some();
+        let heard = self.raft.wait(Some(HAND_OVER)).metrics(has_heard, "a voter has answered").await;
+        match heard.ok().and_then(|metrics| Some((metrics.id, behind(&metrics)?))) {
+            None => Err(Error::other(format!("node {node} does not answer the leader of group {}", self.number()))),
+            Some((own, _)) if own == node => Ok(ControlReply::Done),
+            Some((_, behind)) if behind > LEVEL => {
+                let group = self.number();
+                Err(Error::other(format!("node {node} is {behind} log entries of group {group} behind the leader")))
             }
-            None => Ok(()),
+            Some(_) => {
+                self.hand_over_to(node).await;
+                Ok(ControlReply::Done)
+            }
         }
     }
 

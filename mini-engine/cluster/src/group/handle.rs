@@ -30,8 +30,8 @@ use crate::types::{AppendEntriesRequest, AppendEntriesResponse, Member, Snapshot
 
 /// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The maximum time for which a stopping node waits for the next leader.
-const HAND_OVER: Duration = Duration::from_secs(1);
+/// The maximum time for which a leader waits for the next leader, or to hear from it.
+pub(super) const HAND_OVER: Duration = Duration::from_secs(1);
 
 /// A group on this node.
 pub(crate) struct Group {

@@ -64,12 +64,13 @@ fn read(snapshot: &Checkpoint, to: &mpsc::Sender<Result<Chunk>>) {
     }
 }
 
-/// A snapshot of the group of `link` for a backup; `None` if the node does not lead the group.
-pub(crate) async fn fetch(link: &Link, group: u32, state: State) -> Result<Option<Snapshot>> {
+/// A snapshot of the group of `link` for a backup; `None` if the node does not lead the group. The inner result is that of storing and checking it here:
+/// another attempt would not help.
+pub(crate) async fn fetch(link: &Link, group: u32, state: State) -> Result<Option<Result<Snapshot>>> {
     let mut frames = link.connect().await?;
     frames.send(&Numbered { number: 1, body: Call::Backup(group) }).await?;
     match timeout(SILENCE, frames.receive::<Numbered<CallReply>>()).await??.body {
-        CallReply::Working => receive_parts(&mut frames, state).await?.await?.map(Some),
+        CallReply::Working => Ok(Some(receive_parts(&mut frames, state).await?.await?)),
         CallReply::Control(ControlReply::NotLeader(_)) => Ok(None),
         CallReply::Failed(reason) => Err(Error::other(reason)),
         _ => Err(Error::new(ErrorKind::InvalidData, "the answer is not one to this question")),

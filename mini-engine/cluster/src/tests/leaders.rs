@@ -1,6 +1,6 @@
 //! Changes of leaders.
 
-use super::support::{Client, Cluster, wait_for};
+use super::support::{Client, Cluster};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_is_there_under_the_next_leader_and_on_a_node_that_returns() {
@@ -118,20 +118,4 @@ async fn a_leader_moves_to_the_node_that_is_named_and_stays_if_that_cannot_lead(
         assert!(error.contains(expected), "{error}");
     }
     assert_eq!(cluster.leader(0).await, 3);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leaders_that_one_node_has_spread_over_all_nodes() {
-    // Catches leaders that stay together, and a hand-over after which a group has no leader.
-    let cluster = Cluster::new(3, 6).await;
-    cluster.control.move_leader("2", &cluster.address(1), None).await.unwrap();
-    let counts = async || {
-        let mut counts = [0; 3];
-        for group in 0..6 {
-            counts[cluster.leader(group).await as usize - 1] += 1;
-        }
-        counts
-    };
-    wait_for("two groups for each node", async || (counts().await == [2; 3]).then_some(())).await;
-    assert_eq!(cluster.ask("SET a 1").await, "+OK");
 }

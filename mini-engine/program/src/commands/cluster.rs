@@ -1,12 +1,13 @@
 //! `cluster`: makes, changes and shows a cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use mini_engine_cluster::{Backup, ControlClient, MAX_GROUPS, Position, Recovered, Removed, recover};
+use mini_engine_cluster::{ControlClient, MAX_GROUPS, Member, Position, Removed, recover};
 
 use crate::failure::{Exit, Failure, shown};
 use crate::node::security::SecurityArgs;
+use crate::node::serve::allow_files;
 use crate::node::{runtime, status};
 use crate::output::{self, Output};
 
@@ -32,7 +33,7 @@ Examples:
 
   A backup, and a new cluster of it:
   mini-engine cluster backup A:17001 monday
-  mini-engine cluster recover --from monday new-1
+  mini-engine cluster recover --from monday new-1 --advertise 127.0.0.1:7001 --cluster-advertise 127.0.0.1:17001
   mini-engine serve --cluster new-1 --listen 127.0.0.1:7001 --cluster-listen 127.0.0.1:17001")]
 pub(crate) struct ClusterArgs {
     #[command(subcommand)]
@@ -152,7 +153,7 @@ struct BackupArgs {
 /// Make a new cluster, of one node, of a backup or of what is left of a cluster that has lost its majority for good
 ///
 /// The new node has everything that is in the copies, also what a node had not applied yet. The new cluster lacks what the
-/// copies lack, even if it was acknowledged. Its number is another one, so nodes of the old cluster are refused. Nothing is
+/// copies lack, even if it was acknowledged; it may have writes that never were. Its number is another one, so nodes of the old cluster are refused. Nothing is
 /// changed in the directories that are copied.
 #[derive(Args)]
 struct RecoverArgs {
@@ -163,6 +164,12 @@ struct RecoverArgs {
     /// copy with the last log entry is taken
     #[arg(long, value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
+    /// The address at which clients will reach the new node: --listen of `serve --cluster`, or --advertise
+    #[arg(long, value_name = "ADDR")]
+    advertise: String,
+    /// The address at which other nodes will reach it: --cluster-listen of `serve --cluster`, or --cluster-advertise
+    #[arg(long, value_name = "ADDR")]
+    cluster_advertise: String,
 }
 
 pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
@@ -230,31 +237,27 @@ async fn move_leader(args: &MoveLeaderArgs, output: &mut Output) -> Result<(), F
 
 async fn back_up(args: &BackupArgs, output: &mut Output) -> Result<(), Failure> {
     let client = ControlClient::new(&args.security.read()?)?;
-    let progress = |group, _: &_| output::say(format_args!("group {group} is copied"));
-    let Backup { cluster, groups, .. } = client.backup(&args.node, &args.directory, progress).await?;
-    output.write(|out| {
-        groups.iter().try_for_each(|(group, backup)| {
-            let (first, last) = (backup.first_slot, backup.last_slot);
-            writeln!(out, "group {group}: slots {first}-{last}, up to log entry {}", backup.last.index)
-        })?;
-        writeln!(out, "the backup of cluster {cluster:016x} is complete; each group is of another moment")
-    })
+    allow_files();
+    let progress = |group, last: Position| output::say(format_args!("group {group}: up to log entry {}", last.index));
+    let cluster = client.backup(&args.node, &args.directory, progress).await?;
+    output
+        .write(|out| writeln!(out, "the backup of cluster {cluster:016x} is complete; each group is of another moment"))
 }
 
 async fn recover_cluster(args: &RecoverArgs, output: &mut Output) -> Result<(), Failure> {
-    let Recovered { cluster, groups } = recover(&args.from, &args.directory).await?;
-    output.write(|out| {
-        groups.iter().try_for_each(|(group, found)| {
-            let (Position { term, index, .. }, from) = (found.last, found.from.display());
-            writeln!(out, "group {group}: up to log entry {index} of term {term}, from {from}")
-        })?;
-        writeln!(out, "{} is the only node of the new cluster {cluster:016x}", args.directory.display())
-    })?;
+    let RecoverArgs { directory, from, advertise, cluster_advertise } = args;
+    let member = Member { cluster: cluster_advertise.clone(), clients: advertise.clone() };
+    allow_files();
+    let progress = |group, from: &Path, Position { term, index, .. }| {
+        output::say(format_args!("group {group}: up to log entry {index} of term {term}, from {}", from.display()));
+    };
+    let cluster = recover(from, directory, member, progress).await?;
+    output.write(|out| writeln!(out, "{} is the only node of the new cluster {cluster:016x}", directory.display()))?;
     output::say(format_args!("warning: later writes of the old cluster are lost, even if they were acknowledged"));
     output::say(format_args!(
-        "next: `mini-engine serve --cluster {}` with its addresses, then `cluster add` nodes with empty directories. Delete the \
+        "next: `mini-engine serve --cluster {}` with these addresses, then `cluster add` nodes with empty directories. Delete the \
          directories of the old nodes: they cannot join",
-        shown(&args.directory)
+        shown(directory)
     ));
     Ok(())
 }
