@@ -55,7 +55,7 @@ pub async fn recover(
     let logs = Logs::open(&log).map_err(io("create", log.display()))?;
     let cluster = draw()?;
     let mut record = Record::new(Identity { cluster, node: NODE, groups: first.count });
-    // The copies of one group are open at a time: each takes memory and file handles.
+    // The copies of only one group are open at a time, because each takes memory and file handles.
     for group in 0..first.count {
         let copy = newest(&sources, group).await?;
         let (from, last) = (copy.from, Position::of(&copy.last));
@@ -67,7 +67,7 @@ pub async fn recover(
         progress(group, from, last);
     }
     logs.close().map_err(io("write", log.display()))?;
-    // Last: without it, no node starts on what a killed command has left.
+    // This file comes last: without it, no node starts on what a killed command has left.
     record.write(&StdFs, new.path())?;
     new.complete().map(|()| cluster)
 }

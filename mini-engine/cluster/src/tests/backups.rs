@@ -1,9 +1,12 @@
 //! Backups, and new clusters of them or of what is left of a cluster.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::slice::from_ref;
+use std::sync::Arc;
 
+use mini_engine::fs::StdFs;
 use mini_engine::{Db, incomplete_directory};
 
 use openraft::LogId;
@@ -13,6 +16,8 @@ use openraft::type_config::alias::{EntryOf, LogIdOf};
 use openraft_mini_engine::{LogStore, Logs};
 
 use super::support::{Cluster, wait_for};
+use crate::application::open_state;
+use crate::network::{Link, fetch};
 use crate::types::{TypeConfig, Vote};
 use crate::{Error, Member, Position};
 
@@ -233,4 +238,17 @@ async fn a_directory_that_cannot_be_recovered_from_is_named() {
     let half_made = cluster.control.backup(&cluster.address(3), &cluster.dir.path().join("half"), |_, _| ()).await;
     refused(half_made, "was interrupted: then delete it");
     assert!(half.join("state-0").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_to_store_a_backup_is_not_taken_for_one_of_the_network() {
+    // Catches a backup that is repeated for half a minute because the disk here is full, and then names the leader as the reason.
+    let cluster = Cluster::new(1, 1).await;
+    let dir = cluster.dir.path().join("state");
+    let (machine, ..) = open_state(&dir, Arc::new(StdFs)).unwrap();
+    fs::write(dir.join("incoming-000000"), "in the way").unwrap();
+    let link = Link::new(Arc::clone(&cluster.nodes[&1].local().parts.dialer), cluster.address(1), None);
+    let fetched = fetch(&link, 0, machine.state()).await.unwrap();
+    assert_eq!(fetched.expect("it leads").unwrap_err().kind(), ErrorKind::NotADirectory);
+    assert!(fetch(&link, 0, machine.state()).await.unwrap().expect("it leads").is_ok());
 }
