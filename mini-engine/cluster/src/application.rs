@@ -1,16 +1,19 @@
 //! [`Application`]: applies the entries of a group's log to the group's database.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mini_engine::{Db, WriteBatch};
+use mini_engine::fs::FileSystem;
+use mini_engine::{Db, Options, TimeSource, WriteBatch};
 use mini_engine_server::replicated::{AppliedInstant, Executor, Proposal, Replies, Write};
 use openraft::EntryPayload;
 use openraft::type_config::alias::EntryOf;
-use openraft_mini_engine::Apply;
+use openraft_mini_engine::{Apply, StateMachine};
 use tokio::task::block_in_place;
 
+use crate::error::{self, Result};
 use crate::types::TypeConfig;
 
 /// A proposal with at most this many writes and bytes takes no longer to carry out than handing the thread's other tasks to another thread.
@@ -45,6 +48,21 @@ impl Application {
         let replies = if takes_long { block_in_place(apply) } else { apply() };
         Ok(replies?)
     }
+}
+
+/// Opens the state of a group, or creates it, in directory `dir`. Returns with it the group's time, and the number of bytes that were applied.
+pub(crate) fn open_state(
+    dir: &Path,
+    files: Arc<dyn FileSystem>,
+) -> Result<(StateMachine<TypeConfig, Application>, AppliedInstant, Arc<AtomicU64>)> {
+    let (instant, applied_bytes) = (AppliedInstant::default(), Arc::default());
+    let time = instant.clone();
+    let options = Options::default().time_source(TimeSource::new(move || time.system_time()));
+    let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
+    let machine =
+        StateMachine::open_with(dir, application, options, files).map_err(error::io("open", dir.display()))?;
+    instant.recover(&machine.state().db())?;
+    Ok((machine, instant, applied_bytes))
 }
 
 impl Apply<TypeConfig> for Application {

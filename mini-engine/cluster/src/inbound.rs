@@ -11,10 +11,11 @@ use tokio::time::{sleep, timeout};
 use crate::control::answer::{answer, find};
 use crate::group::Group;
 use crate::local::Local;
-use crate::network::receive;
+use crate::network::{receive, send_parts};
 use crate::seldom::Seldom;
 use crate::types::Vote;
 use crate::unproven::{MOST_UNPROVEN, Place, Unproven};
+use crate::wire::control::ControlReply;
 use crate::wire::frames::Frames;
 use crate::wire::message::{Call, CallReply, Numbered};
 
@@ -89,7 +90,18 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> 
             response.map(CallReply::Transfer).map_err(Error::other)
         }
         Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
+        Call::Backup(group) => backup(&*find(local, group)?, frames, call.number).await,
     }
+}
+
+async fn backup(group: &Group, frames: &mut Frames, number: u64) -> Result<CallReply> {
+    let snapshot = match group.snapshot().await? {
+        Ok(snapshot) => snapshot.snapshot,
+        Err(leader) => return Ok(CallReply::Control(ControlReply::NotLeader(leader))),
+    };
+    timeout(SEND_DEADLINE, frames.send(&Numbered { number, body: CallReply::Working })).await??;
+    send_parts(frames, snapshot).await?;
+    Ok(CallReply::Control(ControlReply::Done))
 }
 
 async fn snapshot(group: &Group, vote: Vote, frames: &mut Frames, number: u64) -> Result<CallReply> {

@@ -74,7 +74,7 @@ mod unproven;
 mod wire;
 
 pub use clock::ClockOffset;
-pub use control::{ControlClient, NodeStatus, Removed, Status};
+pub use control::{ControlClient, NodeStatus, Removed, Status, recover};
 pub use error::{Error, Result};
 pub use identity::Identity;
 pub use node::Node;

@@ -80,4 +80,6 @@ mod worker;
 mod write;
 
 pub use self::log::{LogReader, LogStore, Logs};
-pub use self::state::{Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine};
+pub use self::state::{
+    Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine, StoredState,
+};

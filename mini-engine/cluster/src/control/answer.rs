@@ -29,6 +29,7 @@ pub(crate) async fn answer(local: &Local, ask: ControlRequest) -> Result<Control
         }
         ControlRequest::Promote { group, node } => of(local, group, async |group| group.promote(node).await).await,
         ControlRequest::Remove { group, node } => of(local, group, async |group| group.remove(node).await).await,
+        ControlRequest::HandOver { group, node } => of(local, group, async |group| group.move_leader(node).await).await,
     }
 }
 

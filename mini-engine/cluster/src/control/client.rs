@@ -19,12 +19,12 @@ use crate::wire::message::{Call, CallReply};
 /// The maximum time until a node replies, even if it waits for a majority.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
 /// The maximum time until a group has a leader, and until a change is done.
-const LEADER_DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const LEADER_DEADLINE: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// The leader of a group, and the group's members.
 pub(super) struct Leader {
-    audience: Audience,
+    pub(super) audience: Audience,
     pub(super) address: String,
     pub(super) membership: Membership,
 }
@@ -45,9 +45,12 @@ impl ControlClient {
         Ok(Self { dialer: Arc::new(Dialer::new(security)?) })
     }
 
+    pub(super) fn link(&self, address: &str, audience: Audience) -> Link {
+        Link::new(Arc::clone(&self.dialer), address.to_owned(), audience)
+    }
+
     async fn ask(&self, address: &str, audience: Audience, request: ControlRequest) -> Result<ControlReply> {
-        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
-        ask(&mut link, request).await
+        ask(&mut self.link(address, audience), request).await
     }
 
     pub(super) async fn tell(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<()> {
@@ -107,21 +110,39 @@ impl ControlClient {
 
     /// Sends a request to the leader of a group, whichever node that is at the time. Returns the leader's reply.
     pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: ControlRequest) -> Result<ControlReply> {
-        let begun = Instant::now();
+        self.with_leader(address, group, async |leader: &Leader| {
+            Ok(match self.ask(&leader.address, leader.audience, ask.clone()).await? {
+                done @ (ControlReply::Done | ControlReply::Changed(_)) => Some(done),
+                ControlReply::NotLeader(_) | ControlReply::Description(_) => None,
+            })
+        })
+        .await
+    }
+
+    /// Calls `run` with the leader of a group, whichever node that is at the time, until the result is not `None`, which stands for a node that does
+    /// not lead.
+    pub(super) async fn with_leader<T>(
+        &self,
+        address: &str,
+        group: u32,
+        run: impl AsyncFn(&Leader) -> Result<Option<T>>,
+    ) -> Result<T> {
+        // From the first failure on: a transfer that succeeds may take longer.
+        let mut failing = None;
         loop {
             let leader = self.leader(address, group).await?;
-            let told = self.ask(&leader.address, leader.audience, ask.clone()).await;
-            let is_late = begun.elapsed() > LEADER_DEADLINE;
-            match told {
-                Ok(done @ (ControlReply::Done | ControlReply::Changed(_))) => return Ok(done),
-                Err(error) if matches!(error, Error::Refused { .. }) => return Err(error),
+            let done = run(&leader).await;
+            let is_late = failing.get_or_insert_with(Instant::now).elapsed() > LEADER_DEADLINE;
+            match done {
+                Ok(Some(done)) => return Ok(done),
+                Err(error) if !matches!(error, Error::Io { .. }) => return Err(error),
                 Err(error) if is_late => {
                     return Err(refused(
                         address,
                         format!("the last known leader of group {group} does not answer: {error}"),
                     ));
                 }
-                Ok(ControlReply::NotLeader(_) | ControlReply::Description(_)) if is_late => {
+                Ok(None) if is_late => {
                     return Err(refused(
                         address,
                         format!("no node has led group {group} for {LEADER_DEADLINE:?}: do most of its voters run?"),
@@ -162,6 +183,15 @@ pub(super) fn draw() -> Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io("draw", "a number")(error.into()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// The error of a call to a node.
+pub(super) fn failed(address: &str, error: std::io::Error) -> Error {
+    match error.kind() {
+        // The node itself replied with this error.
+        ErrorKind::Other | ErrorKind::PermissionDenied => refused(address, error.to_string()),
+        _ => io("reach the node at", address)(error),
+    }
 }
 
 pub(super) fn refused(address: &str, reason: impl Into<String>) -> Error {

@@ -8,14 +8,13 @@ use tokio::time::sleep;
 use super::client::{ControlClient, PAUSE, draw, refused};
 use super::status::{NodeStatus, Status};
 use crate::error::Result;
+use crate::group::LEVEL;
 use crate::identity::{Identity, Joined};
 use crate::places::{Membership, Places};
 use crate::wire::control::{ControlReply, ControlRequest};
 
 /// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
 const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
-/// A node gets a vote once it is at most this many entries behind: it catches up on these while new ones are written.
-const LEVEL: u64 = 1000;
 
 /// The result of removing a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +82,7 @@ impl ControlClient {
             Some(groups) => check_groups(from, &status, groups)?,
             None => (0..status.groups).collect(),
         };
-        let is_named = |status: &&NodeStatus| {
-            let NodeStatus { node: number, member, .. } = status;
-            number.to_string() == node || member.cluster == node || member.clients == node
-        };
-        let Some(found) = status.nodes.iter().find(is_named).filter(|found| !status.groups_of(found.node).is_empty())
-        else {
-            return Err(refused(from, format!("expected the number or an address of a member, found {node}")));
-        };
+        let found = named(from, &status, node)?;
         let node = found.node;
         let leaves = || of_member(&status.places, node).filter(|(group, _)| groups.contains(group));
         for (group, membership) in leaves().filter(|(_, membership)| membership.voters.contains(&node)) {
@@ -146,13 +138,23 @@ fn identity(status: &Status, node: u64) -> Identity {
     Identity { cluster: status.cluster, node, groups: status.groups }
 }
 
+/// The member with this number or address.
+pub(super) fn named<'a>(address: &str, status: &'a Status, node: &str) -> Result<&'a NodeStatus> {
+    let is_named = |status: &&NodeStatus| {
+        let NodeStatus { node: number, member, .. } = status;
+        number.to_string() == node || member.cluster == node || member.clients == node
+    };
+    let found = status.nodes.iter().find(is_named).filter(|found| !status.groups_of(found.node).is_empty());
+    found.ok_or_else(|| refused(address, format!("expected the number or an address of a member, found {node}")))
+}
+
 /// The groups of which this node is a member.
 fn of_member(places: &Places, node: u64) -> impl Iterator<Item = (u32, &Membership)> {
     let memberships = places.0.iter().filter_map(|(group, place)| Some((*group, place.membership.as_ref()?)));
     memberships.filter(move |(_, membership)| membership.members.contains_key(&node))
 }
 
-fn check_groups(address: &str, status: &Status, groups: &[u32]) -> Result<BTreeSet<u32>> {
+pub(super) fn check_groups(address: &str, status: &Status, groups: &[u32]) -> Result<BTreeSet<u32>> {
     match groups.iter().find(|group| **group >= status.groups) {
         None => Ok(groups.iter().copied().collect()),
         Some(group) => Err(refused(address, format!("expected groups below {}, found {group}", status.groups))),

@@ -1,11 +1,16 @@
 //! Creating, changing and describing a cluster: the part of the nodes, and the part of the commands.
 
 pub(crate) mod answer;
+mod backup;
 mod client;
 mod init;
+mod leader;
 mod members;
+mod new_directory;
+mod recover;
 mod status;
 
 pub use client::ControlClient;
 pub use members::Removed;
+pub use recover::recover;
 pub use status::{NodeStatus, Status};

@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, Result};
 use std::time::Duration;
 
-use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::{sleep, timeout};
 
-use super::handle::Group;
-use crate::types::{Member, Position};
+use super::handle::{Group, HAND_OVER};
+use super::refused::Refused;
+use crate::types::{Member, Position, TypeConfig};
 use crate::wire::control::ControlReply;
 
 /// A new leader has heard a majority after this time.
 const HEAR_MAJORITY: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
+/// A node gets a vote, or may become the leader, once it is at most this many entries behind: it catches up on these while new ones are written.
+pub(crate) const LEVEL: u64 = 1000;
 /// A change that is not committed after this time is reported as failed; it may still be committed later.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -61,6 +64,39 @@ impl Group {
         let nodes = BTreeSet::from([node]);
         let change = if is_voter { ChangeMembers::RemoveVoters(nodes) } else { ChangeMembers::RemoveNodes(nodes) };
         self.change(change, false).await
+    }
+
+    /// As the leader, hands over to another voter. That leads then, unless it has lost the election, or this node has not heard from it yet.
+    pub(crate) async fn move_leader(&self, node: u64) -> Result<ControlReply> {
+        if let Err(Refused::NotLeader(leader)) = self.leads() {
+            return Ok(ControlReply::NotLeader(leader));
+        }
+        let is_voter = self.metrics.borrow_watched().membership_config.voter_ids().any(|voter| voter == node);
+        if !is_voter {
+            return Err(Error::other(format!("node {node} has no vote in group {}", self.number())));
+        }
+        let behind = |metrics: &RaftMetrics<TypeConfig>| {
+            let mut others = metrics.replication.iter().flatten();
+            let matched =
+                others.find(|(other, _)| **other == node).and_then(|(_, matched)| Some(matched.as_ref()?.index));
+            let matched = if node == metrics.id { metrics.last_log_index } else { matched };
+            matched.map(|matched| metrics.last_log_index.unwrap_or(0).saturating_sub(matched))
+        };
+        // A new leader hears from the others within moments.
+        let has_heard = |metrics: &RaftMetrics<TypeConfig>| behind(metrics).is_some();
+        let heard = self.raft.wait(Some(HAND_OVER)).metrics(has_heard, "a voter has answered").await;
+        match heard.ok().and_then(|metrics| Some((metrics.id, behind(&metrics)?))) {
+            None => Err(Error::other(format!("node {node} does not answer the leader of group {}", self.number()))),
+            Some((own, _)) if own == node => Ok(ControlReply::Done),
+            Some((_, behind)) if behind > LEVEL => {
+                let group = self.number();
+                Err(Error::other(format!("node {node} is {behind} log entries of group {group} behind the leader")))
+            }
+            Some(_) => {
+                self.hand_over_to(node).await;
+                Ok(ControlReply::Done)
+            }
+        }
     }
 
     async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<ControlReply> {

@@ -1,19 +1,19 @@
 //! [`Group`]: opens a group, and passes requests to the group's tasks.
 
 use std::io;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mini_engine::{Db, Options, TimeSource};
+use mini_engine::Db;
 use mini_engine_server::replicated::{AppliedInstant, Executor, Write};
 use openraft::async_runtime::WatchReceiver;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
-use openraft::type_config::alias::{SnapshotOf, WatchReceiverOf};
+use openraft::type_config::alias::WatchReceiverOf;
 use openraft::{Instant as _, RaftLogReader, RaftMetrics, ServerState};
-use openraft_mini_engine::{Checkpoint, LogReader, State, StateMachine};
+use openraft_mini_engine::{LogReader, State};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
@@ -22,17 +22,17 @@ use super::parts::Parts;
 use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
-use crate::application::Application;
+use crate::application::open_state;
 use crate::clock::GroupClock;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
-use crate::network::Peers;
-use crate::types::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TypeConfig, Vote};
+use crate::network::{Peers, Snapshot};
+use crate::types::{AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TypeConfig, Vote};
 
 /// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The maximum time for which a stopping node waits for the next leader.
-const HAND_OVER: Duration = Duration::from_secs(1);
+/// The maximum time for which a leader waits for the next leader, or to hear from it.
+pub(super) const HAND_OVER: Duration = Duration::from_secs(1);
 
 /// A group on this node.
 pub(crate) struct Group {
@@ -59,16 +59,10 @@ impl Group {
     /// Opens the group's log and database, and joins the group's Raft protocol.
     pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
         let dir = state_of(&parts.dir, number);
-        let (instant, applied_bytes) = (AppliedInstant::default(), Arc::new(AtomicU64::new(0)));
-        let time = instant.clone();
-        let options = Options::default().time_source(TimeSource::new(move || time.system_time()));
-        let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
         let mut log =
             parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
-        let mut machine = StateMachine::open_with(&dir, application, options, Arc::clone(&parts.files))
-            .map_err(io("open", dir.display()))?;
+        let (mut machine, instant, applied_bytes) = open_state(&dir, Arc::clone(&parts.files))?;
         let state = machine.state();
-        instant.recover(&state.db())?;
         let mut reader = log.get_log_reader().await;
         let has_voted = reader.read_vote().await.map_err(io("read", "the vote"))?.is_some();
         let (applied, _) = machine.applied_state().await.map_err(io("read", dir.display()))?;
@@ -230,15 +224,22 @@ impl Group {
     }
 
     /// Replaces the database by a snapshot from the leader.
-    pub(crate) async fn install(
-        &self,
-        vote: Vote,
-        snapshot: SnapshotOf<TypeConfig, Checkpoint>,
-    ) -> io::Result<SnapshotResponse> {
+    pub(crate) async fn install(&self, vote: Vote, snapshot: Snapshot) -> io::Result<SnapshotResponse> {
         self.check(self.log.check(&vote, snapshot.meta.last_log_id))?;
         let response = self.raft.install_full_snapshot(vote, snapshot).await.map_err(io::Error::other)?;
         self.instant.recover(&self.db())?;
         Ok(response)
+    }
+
+    /// A snapshot of everything that was acknowledged before the call, or more; the leader, as far as it is known, if this node does not lead.
+    pub(crate) async fn snapshot(&self) -> io::Result<std::result::Result<Snapshot, Option<Member>>> {
+        match self.settle().await {
+            Err(Refused::NotLeader(leader)) => return Ok(Err(leader)),
+            Err(Refused::NoMajority(why) | Refused::Uncertain(why)) => return Err(io::Error::other(why)),
+            Ok(()) => {}
+        }
+        let state = self.state();
+        spawn_blocking(move || state.snapshot::<TypeConfig>()).await?.map(Ok)
     }
 
     /// Waits until the group has ended because it can no longer store or apply entries. Returns the reason.
@@ -266,10 +267,17 @@ impl Group {
     /// If this node leads, makes another node the leader, so that the others need not wait for an election timeout.
     pub(crate) async fn hand_over(&self) {
         if let Some(next) = self.next_leader() {
-            self.raft.trigger().transfer_leader(next).await.ok();
-            let has_handed_over = |metrics: &RaftMetrics<TypeConfig>| metrics.state != ServerState::Leader;
-            self.raft.wait(Some(HAND_OVER)).metrics(has_handed_over, "handed over").await.ok();
+            self.hand_over_to(next).await;
         }
+    }
+
+    /// As the leader, asks `next`, which must vote, to lead, and waits a moment until this node leads no more.
+    ///
+    /// From then on openraft accepts no proposals here. If `next` is not elected, another node is, after an election timeout.
+    pub(super) async fn hand_over_to(&self, next: u64) {
+        self.raft.trigger().transfer_leader(next).await.ok();
+        let has_handed_over = |metrics: &RaftMetrics<TypeConfig>| metrics.state != ServerState::Leader;
+        self.raft.wait(Some(HAND_OVER)).metrics(has_handed_over, "handed over").await.ok();
     }
 
     /// Ends the group on this node.

@@ -13,6 +13,7 @@ mod proposals;
 mod raft;
 mod refused;
 
+pub(crate) use self::changes::LEVEL;
 pub(crate) use self::handle::Group;
 pub(crate) use self::parts::Parts;
 pub(crate) use self::refused::Refused;

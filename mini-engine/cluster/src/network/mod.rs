@@ -8,4 +8,4 @@ mod snapshot;
 pub(crate) use dialer::Dialer;
 pub(crate) use link::Link;
 pub(crate) use peers::Peers;
-pub(crate) use snapshot::receive;
+pub(crate) use snapshot::{Snapshot, fetch, receive, send_parts};

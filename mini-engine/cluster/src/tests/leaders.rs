@@ -99,3 +99,23 @@ async fn a_transaction_is_not_carried_out_if_another_node_has_led_since_its_watc
     assert_eq!(client.ask("EXEC").await, "*-1");
     assert_eq!(client.ask("GET a").await, "$1");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_moves_to_the_node_that_is_named_and_stays_if_that_cannot_lead() {
+    // Catches a hand-over to another node, one that is reported before it is done, and a group that stops because of a node that is down.
+    let mut cluster = Cluster::new(3, 1).await;
+    let one = cluster.address(1);
+    for node in [3, 1, 2] {
+        let moved = cluster.control.move_leader(&cluster.address(node), &one, None).await.unwrap();
+        assert_eq!(moved, (node, vec![0]));
+        assert_eq!(cluster.leader(0).await, node);
+    }
+    assert_eq!(cluster.control.move_leader("3", &one, Some(&[0])).await.unwrap(), (3, vec![0]));
+    cluster.stop(1).await;
+    let two = cluster.address(2);
+    for (node, expected) in [("1", "node 1 does not answer"), ("7", "expected the number or an address of a member")] {
+        let error = cluster.control.move_leader(node, &two, None).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(cluster.leader(0).await, 3);
+}

@@ -1,5 +1,6 @@
 //! Clusters of several nodes in this process, over loopback. The tests of the program instead start processes, and kill them.
 
+mod backups;
 mod groups;
 mod leaders;
 mod limits;

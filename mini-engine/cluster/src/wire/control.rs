@@ -25,6 +25,8 @@ pub(crate) enum ControlRequest {
     Promote { group: u32, node: u64 },
     /// A node is removed from the group.
     Remove { group: u32, node: u64 },
+    /// The leader hands over to this node, which votes.
+    HandOver { group: u32, node: u64 },
 }
 
 /// The reply to a control request.

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::frames::Frames;
 
 /// Must change with every change of the messages.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const MAGIC: [u8; 8] = *b"mini-eng";
 /// The maximum time of the whole handshake.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);

@@ -21,6 +21,8 @@ pub(crate) enum Call {
     /// The parts of a snapshot follow.
     Snapshot(u32, Vote),
     Control(ControlRequest),
+    /// Asks the leader for a snapshot of the group. After the reply `Working` its parts follow, and then the final reply.
+    Backup(u32),
 }
 
 /// The reply to a call.
@@ -32,7 +34,7 @@ pub(crate) enum CallReply {
     Transfer(TransferResponse),
     Snapshot(SnapshotResponse),
     Control(ControlReply),
-    /// Not the final reply: a snapshot is still being checked.
+    /// Not the final reply: a snapshot is still being checked, or its parts follow.
     Working,
     Failed(String),
 }
@@ -56,6 +58,8 @@ impl CallReply {
 pub(crate) enum Part {
     Chunk(Chunk),
     End,
+    /// The sender cannot read the snapshot any further.
+    Failed(String),
 }
 
 /// A call or a reply, with the number of the call: so a late reply is not taken for the reply to the next call.

@@ -1,10 +1,13 @@
 //! `cluster`: makes, changes and shows a cluster.
 
-use clap::{Args, Subcommand};
-use mini_engine_cluster::{ControlClient, MAX_GROUPS, Removed};
+use std::path::{Path, PathBuf};
 
-use crate::failure::{Exit, Failure};
+use clap::{Args, Subcommand};
+use mini_engine_cluster::{ControlClient, MAX_GROUPS, Member, Position, Removed, recover};
+
+use crate::failure::{Exit, Failure, shown};
 use crate::node::security::SecurityArgs;
+use crate::node::serve::allow_files;
 use crate::node::{runtime, status};
 use crate::output::{self, Output};
 
@@ -25,7 +28,13 @@ Examples:
   Five machines A to E, of which each holds three fifths of the data, and then group 1 moves from B to F:
   mini-engine cluster init A:17001 B:17001 C:17001 D:17001 E:17001 --groups 5 --replicas 3
   mini-engine cluster add F:17001 --to A:17001 --groups 1
-  mini-engine cluster remove B:17001 --from A:17001 --groups 1")]
+  mini-engine cluster remove B:17001 --from A:17001 --groups 1
+  mini-engine cluster move-leader A:17001 --to F:17001 --groups 1
+
+  A backup, and a new cluster of it:
+  mini-engine cluster backup A:17001 monday
+  mini-engine cluster recover --from monday new-1 --advertise 127.0.0.1:7001 --cluster-advertise 127.0.0.1:17001
+  mini-engine serve --cluster new-1 --listen 127.0.0.1:7001 --cluster-listen 127.0.0.1:17001")]
 pub(crate) struct ClusterArgs {
     #[command(subcommand)]
     asked: Asked,
@@ -37,6 +46,9 @@ enum Asked {
     Add(AddArgs),
     Remove(RemoveArgs),
     Status(StatusArgs),
+    MoveLeader(MoveLeaderArgs),
+    Backup(BackupArgs),
+    Recover(RecoverArgs),
 }
 
 /// Make a cluster of nodes that run and are in none: three or five, so that a majority is left when one or two fail
@@ -104,6 +116,62 @@ struct StatusArgs {
     security: SecurityArgs,
 }
 
+/// Make a node the leader of groups, for example before the machine of the present leader is stopped
+#[derive(Args)]
+struct MoveLeaderArgs {
+    /// Any node of the cluster
+    #[arg(value_name = "ADDR")]
+    node: String,
+    /// The number or an address of the node that is to lead
+    #[arg(long, value_name = "NODE")]
+    to: String,
+    /// The groups, as 1,3 [default: all in which it votes]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    groups: Option<Vec<u32>>,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Copy the data of a running cluster to a directory of this machine
+///
+/// The directory gets a database for each group, state-0/state-000001 and so on, which verify and scan read, and backup.json.
+/// A group's database is its state at one moment, and holds everything that was acknowledged before the command began; the
+/// groups are copied one after the other. DIR is there only with the whole: a backup that fails leaves nothing, one that is
+/// interrupted leaves DIR.incomplete.
+#[derive(Args)]
+struct BackupArgs {
+    /// Any node of the cluster
+    #[arg(value_name = "ADDR")]
+    node: String,
+    /// Directory of the backup, which must not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Make a new cluster, of one node, of a backup or of what is left of a cluster that has lost its majority for good
+///
+/// The new node has everything that is in the copies, also what a node had not applied yet. The new cluster lacks what the
+/// copies lack, even if it was acknowledged; it may have writes that never were. Its number is another one, so nodes of the old cluster are refused. Nothing is
+/// changed in the directories that are copied.
+#[derive(Args)]
+struct RecoverArgs {
+    /// Directory of the new node, which must not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// A backup, or the directory of a stopped node. Give several if none has all groups; of a group that is in several, the
+    /// copy with the last log entry is taken
+    #[arg(long, value_name = "DIR", required = true)]
+    from: Vec<PathBuf>,
+    /// The address at which clients will reach the new node: --listen of `serve --cluster`, or --advertise
+    #[arg(long, value_name = "ADDR")]
+    advertise: String,
+    /// The address at which other nodes will reach it: --cluster-listen of `serve --cluster`, or --cluster-advertise
+    #[arg(long, value_name = "ADDR")]
+    cluster_advertise: String,
+}
+
 pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
     let mut output = Output::new();
     runtime::run(async {
@@ -112,6 +180,9 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
             Asked::Add(args) => add(args, &mut output).await,
             Asked::Remove(args) => remove(args, &mut output).await,
             Asked::Status(args) => show(args, &mut output).await,
+            Asked::MoveLeader(args) => move_leader(args, &mut output).await,
+            Asked::Backup(args) => back_up(args, &mut output).await,
+            Asked::Recover(args) => recover_cluster(args, &mut output).await,
         }
     })?;
     output.finish()?;
@@ -156,4 +227,37 @@ async fn show(args: &StatusArgs, output: &mut Output) -> Result<(), Failure> {
         true => writeln!(out, "{}", status::to_json(&found)),
         false => status::print(&found, out),
     })
+}
+
+async fn move_leader(args: &MoveLeaderArgs, output: &mut Output) -> Result<(), Failure> {
+    let client = ControlClient::new(&args.security.read()?)?;
+    let (node, groups) = client.move_leader(&args.to, &args.node, args.groups.as_deref()).await?;
+    output.write(|out| groups.iter().try_for_each(|group| writeln!(out, "node {node} leads group {group}")))
+}
+
+async fn back_up(args: &BackupArgs, output: &mut Output) -> Result<(), Failure> {
+    let client = ControlClient::new(&args.security.read()?)?;
+    allow_files();
+    let progress = |group, last: Position| output::say(format_args!("group {group}: up to log entry {}", last.index));
+    let cluster = client.backup(&args.node, &args.directory, progress).await?;
+    output
+        .write(|out| writeln!(out, "the backup of cluster {cluster:016x} is complete; each group is of another moment"))
+}
+
+async fn recover_cluster(args: &RecoverArgs, output: &mut Output) -> Result<(), Failure> {
+    let RecoverArgs { directory, from, advertise, cluster_advertise } = args;
+    let member = Member { cluster: cluster_advertise.clone(), clients: advertise.clone() };
+    allow_files();
+    let progress = |group, from: &Path, Position { term, index, .. }| {
+        output::say(format_args!("group {group}: up to log entry {index} of term {term}, from {}", from.display()));
+    };
+    let cluster = recover(from, directory, member, progress).await?;
+    output.write(|out| writeln!(out, "{} is the only node of the new cluster {cluster:016x}", directory.display()))?;
+    output::say(format_args!("warning: later writes of the old cluster are lost, even if they were acknowledged"));
+    output::say(format_args!(
+        "next: `mini-engine serve --cluster {}` with these addresses, then `cluster add` nodes with empty directories. Delete the \
+         directories of the old nodes: they cannot join",
+        shown(directory)
+    ));
+    Ok(())
 }

@@ -115,7 +115,7 @@ pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
 
 /// Raises the limit on open files to the highest that the system allows: each connection is an open file, and a node ends if its database cannot
 /// open a file.
-fn allow_files() {
+pub(crate) fn allow_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
         output::say(format_args!("could not raise the number of open files from {}", current.unwrap_or(u64::MAX)));

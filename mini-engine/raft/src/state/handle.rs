@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mini_engine::fs::{FileSystem, in_open_directory};
 use mini_engine::{Db, Options};
 use openraft::RaftTypeConfig;
-use openraft::type_config::alias::SnapshotMetaOf;
+use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
 
 use super::checkpoint::{Checkpoint, Temporary};
-use super::names::{Kind, is_ours, parse, remove_directory};
+use super::names::{Kind, is_ours, newest, parse, remove_directory};
 use super::receiver::Receiver;
 use crate::open::open;
 use crate::worker::Worker;
@@ -58,10 +58,10 @@ impl State {
         let fs = in_open_directory(&fs, dir)?;
         let names = if is_new { Vec::new() } else { fs.read_dir(dir)? };
         let names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
-        let found = || names.iter().filter_map(|name| parse(name));
-        let number = found().filter(|(kind, _)| *kind == Kind::State).map(|(_, number)| number).max().unwrap_or(0);
+        let number = newest(names.iter().map(String::as_str)).unwrap_or(0);
         // A stopped node of this process may still remove its own directories, so new ones must have other names.
-        let next_number = found().map(|(_, number)| number + 1).max().unwrap_or(0);
+        let numbers = names.iter().filter_map(|name| parse(name)).map(|(_, number)| number);
+        let next_number = numbers.map(|number| number + 1).max().unwrap_or(0);
         let state = Kind::State.name(number);
         let db = open(&dir.join(&state), options.clone(), &fs)?;
         // This process holds the lock of the state, so no other process uses the other directories.
@@ -95,12 +95,18 @@ impl State {
     }
 
     /// A snapshot of all entries that were applied before the call, and perhaps of entries that are applied meanwhile. Flushes a memtable, and makes
-    /// a hard link for each table.
-    pub(super) fn checkpoint(&self) -> Result<Checkpoint> {
-        let _one_at_a_time = lock(&self.shared.snapshots);
-        let place = self.temporary(Kind::Snapshot);
-        self.db().checkpoint(&place.dir)?;
-        Ok(Checkpoint { place })
+    /// a hard link for each table; call it where a task may block. openraft makes its own snapshots; this one is for a backup.
+    ///
+    /// # Errors
+    /// The errors of [`Db::checkpoint`].
+    pub fn snapshot<C: RaftTypeConfig>(&self) -> Result<SnapshotOf<C, Checkpoint>> {
+        let checkpoint = {
+            let _one_at_a_time = lock(&self.shared.snapshots);
+            let place = self.temporary(Kind::Snapshot);
+            self.db().checkpoint(&place.dir)?;
+            Checkpoint { place }
+        };
+        checkpoint.into_snapshot::<C>()
     }
 
     /// Replaces the database by a snapshot, whose metadata must equal `meta`.

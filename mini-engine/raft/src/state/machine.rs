@@ -179,6 +179,6 @@ impl<C: RaftTypeConfig> RaftSnapshotBuilder<C> for SnapshotBuilder<C> {
 
     async fn build_snapshot(&mut self) -> Result<SnapshotOf<C, Checkpoint>> {
         let state = self.state.clone();
-        blocking::<C, _, _>(move || state.checkpoint()?.into_snapshot::<C>()).await
+        blocking::<C, _, _>(move || state.snapshot::<C>()).await
     }
 }

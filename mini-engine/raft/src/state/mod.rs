@@ -22,6 +22,7 @@ mod machine;
 mod names;
 mod receiver;
 mod record;
+mod stored;
 
 pub use self::apply::Apply;
 pub use self::checkpoint::Checkpoint;
@@ -30,3 +31,4 @@ pub use self::handle::State;
 pub use self::machine::{SnapshotBuilder, StateMachine};
 pub use self::receiver::Receiver;
 pub use self::record::RESERVED;
+pub use self::stored::StoredState;

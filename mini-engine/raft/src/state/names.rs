@@ -45,6 +45,12 @@ pub(super) fn parse(name: &str) -> Option<(Kind, u64)> {
     Kind::ALL.into_iter().find_map(of_kind)
 }
 
+/// The greatest number of a state among these names of directories.
+pub(super) fn newest<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<u64> {
+    let found = names.into_iter().filter_map(parse).filter(|(kind, _)| *kind == Kind::State);
+    found.map(|(_, number)| number).max()
+}
+
 /// Removes a directory of files. A failure is logged: the next open tries again.
 pub(super) fn remove_directory(fs: &dyn FileSystem, dir: &Path) {
     if let Err(error) = remove_dir_all(fs, dir) {

@@ -10,7 +10,7 @@ use openraft::entry::RaftEntry;
 use openraft::storage::RaftStateMachine;
 use openraft::type_config::alias::{SnapshotOf, StoredMembershipOf};
 use openraft::{BasicNode, Entry, Membership, RaftSnapshotBuilder};
-use openraft_mini_engine::{Checkpoint, Chunk, RESERVED, State};
+use openraft_mini_engine::{Checkpoint, Chunk, RESERVED, State, StoredState};
 use proof::disk::MemFs;
 
 use crate::support::{
@@ -100,6 +100,28 @@ fn a_snapshot_that_was_sent_and_installed_is_the_state_of_its_sender() {
     let mut follower = open_machine(&fs, DIR);
     assert_eq!(run(follower.applied_state()).unwrap().0, Some(log_id(1, 121)));
     assert_eq!(number(&follower.state().db(), "count").unwrap(), 22);
+}
+
+#[test]
+fn a_stored_state_is_copied_with_its_last_entries_and_stays_as_it_is() {
+    // Catches a copy that lacks entries that are in no table yet, and a read that changes the directory.
+    let (mem, fs) = memory();
+    drop(filled(&fs, 120));
+    let files = || {
+        let mut names = mem.read_dir(&Path::new(DIR).join("state-000000")).unwrap();
+        names.sort();
+        names
+    };
+    let before = files();
+    let open = |dir| StoredState::<TypeConfig>::open(dir, small(), Arc::clone(&fs)).unwrap();
+    let stored = open(DIR).unwrap();
+    assert_eq!(stored.meta().last_log_id, Some(log_id(1, 120)));
+    stored.copy_to("/copy").unwrap();
+    assert_eq!((files(), names(&mem)), (before, vec!["state-000000".to_owned()]));
+    let mut copy = open_machine(&fs, "/copy");
+    assert_eq!(run(copy.applied_state()).unwrap().0, Some(log_id(1, 120)));
+    assert_eq!(number(&copy.state().db(), "count").unwrap(), 21);
+    assert!(open("/nothing").is_none());
 }
 
 #[cfg(unix)]

@@ -16,6 +16,7 @@ mod majority;
 mod nodes;
 mod path;
 mod placement;
+mod recovery;
 mod refused;
 mod rounds;
 

@@ -74,6 +74,12 @@ fn a_leader_that_is_removed_hands_over() {
     let mut client = cluster.client();
     client.must(&["SET", "k", "v"]);
     let from = cluster.nodes[other_than(&[leader])].advertised;
+    let moved = cluster.admin(&format!("move-leader {from} --to {from}")).text();
+    let other = id_of(&cluster, other_than(&[leader]));
+    check_says(&moved, &format!("node {other} leads group 0|node {other} leads group 1"));
+    let own = id_of(&cluster, leader);
+    let moved = cluster.admin(&format!("move-leader {from} --to {own} --groups 1,0")).text();
+    check_says(&moved, &format!("node {own} leads group 0|node {own} leads group 1"));
     cluster.admin(&format!("remove {} --from {from}", id_of(&cluster, leader))).text();
     // The removed node may lead for a moment, although it has no vote.
     wait_for("another leader", || cluster.leader_of("probe") != leader);
