@@ -49,8 +49,8 @@ pub use self::transaction::{KeyspaceTransaction, Savepoint, Transaction, Transac
 
 /// An open database. A cheap handle: clone it freely, use it from any number of threads.
 ///
-/// When the last handle is dropped, the workers end; unflushed writes stay in the logs, from which the next open reads them. [`Db::close`] flushes
-/// and reports errors, which a drop cannot.
+/// When the last handle is dropped, the workers end; unflushed writes stay in the logs, from which the next open reads them. [`Db::close`] makes them
+/// durable and reports errors, which a drop cannot.
 ///
 /// After a failure to write or sync, every write returns [`Error::ReadOnly`] and reads continue; reopen the database to see which writes are
 /// durable. With [`Builder::read_only`] every write is [`Error::ReadOnly`] from the start.
@@ -470,9 +470,10 @@ impl Db {
         care::verify(self.core())
     }
 
-    /// Flushes all writes to tables, syncs them, and ends the workers; a read-only handle has nothing to do. Every other handle returns
-    /// [`Error::Closed`] from then on; snapshots and iterators can still be read. The directory is locked until the last of all these is dropped. Due
-    /// and running compactions are left to the next open, except compactions of small tables within level 0, which run first.
+    /// Makes all writes durable and ends the workers; a read-only handle has nothing to do. Flushes the writes to tables, unless they take less than
+    /// 16 KiB of the logs, which the next open reads. That open writes nothing anew, unless the files were copied or changed meanwhile. Every other
+    /// handle returns [`Error::Closed`] from now on; snapshots and iterators can still be read. The directory is locked until the last of all these is
+    /// dropped. Due and running compactions are left to the next open, except compactions of small tables within level 0, which run first.
     ///
     /// ```
     /// # fn main() -> mini_engine::Result<()> {
@@ -502,8 +503,11 @@ impl Db {
             self.default.handle().stop();
             return Ok(());
         }
-        let frozen = freeze_active(core, |core, _| core.check_usable());
-        let flushed = frozen.and_then(|log| wait_flushed(core, log)).and_then(|()| {
+        let flushed = match core.may_leave_writes_in_logs() {
+            true => core.sync_logs(),
+            false => freeze_active(core, |core, _| core.check_usable()).and_then(|log| wait_flushed(core, log)),
+        };
+        let flushed = flushed.and_then(|()| {
             settle_level_0(core);
             core.record_clock()
         });
@@ -514,7 +518,7 @@ impl Db {
         }
         self.default.handle().stop();
         // A worker, or the sync of the logs, may have failed after the flush was done.
-        core.check_usable().and(flushed)
+        core.check_usable().and(flushed).inspect(|()| core.note_close())
     }
 
     /// The report on what the open replayed, dropped and set aside.

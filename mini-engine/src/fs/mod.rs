@@ -114,6 +114,11 @@ pub trait File: Send + Sync + Debug {
     }
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
+    /// Numbers that differ from those of every other file, and from those before the last change of this file, as far as the system shows it: device,
+    /// inode and time of the change. The default is `None`: then a database is recovered at each open, even after a close.
+    fn stamp(&self) -> Result<Option<[u64; 4]>> {
+        Ok(None)
+    }
 
     /// Maps the first `len` bytes into memory for writing. The file may be shorter, as long as no thread writes beyond its end. A file system may
     /// allow this only if a write into existing space of the file never needs new space: such a write cannot return an error, and kills the process

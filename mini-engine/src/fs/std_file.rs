@@ -70,6 +70,13 @@ impl File for StdFile {
     }
 
     #[cfg(unix)]
+    fn stamp(&self) -> Result<Option<[u64; 4]>> {
+        use std::os::unix::fs::MetadataExt;
+        let found = self.0.metadata()?;
+        Ok(Some([found.dev(), found.ino(), found.ctime() as u64, found.ctime_nsec() as u64]))
+    }
+
+    #[cfg(unix)]
     fn map(&self) -> Result<MappedBytes> {
         super::mapping::map(&self.0)
     }

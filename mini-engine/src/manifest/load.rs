@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::manifest::builder::VersionBuilder;
+use crate::manifest::close_note::CloseNote;
 use crate::manifest::names::manifest_name;
 use crate::manifest::state::ManifestState;
 use crate::manifest::version::Version;
@@ -30,6 +31,8 @@ pub(crate) fn load(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Loaded>> {
 /// Reads manifest `number`.
 pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Loaded> {
     let path = dir.join(manifest_name(number));
+    // Read first: the process that has the database open may close it meanwhile.
+    let closed = CloseNote::load(fs, dir);
     let (mut state, empty) = (None, Version::default());
     let mut version = VersionBuilder::new(&empty);
     let mut edits = Edits::open(fs, &path, number)?;
@@ -45,7 +48,8 @@ pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Resul
         || Error::corruption(&path, frame::HEADER_LEN as u64, "expected the manifest's first edit, found none");
     let version = version.build().map_err(|what| Error::corruption(&path, edits.end(), what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
-    Ok(Loaded { number, state, tail_bytes: edits.torn_bytes() })
+    let lost = closed.and_then(|note| note.contradiction(&path, number, edits.end()));
+    lost.map_or(Ok(Loaded { number, state, tail_bytes: edits.torn_bytes() }), Err)
 }
 
 /// A policy that this build does not know may have unknown rules about runs.

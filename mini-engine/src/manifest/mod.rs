@@ -13,11 +13,12 @@
 //!   durable, the next open reads the old manifest without the edit. If the cut or its sync fails, the manifest has failed for good.
 //! * If a new manifest cannot be created for lack of space or file handles, the old one stays current; edits continue in the old one unless it is
 //!   closed. The remains of the new one are removed first, so that repeated attempts leave no files.
-//! * Each open begins a new manifest instead of continuing the old one: the old one may be torn, or end with bytes whose sync failed and that exist
-//!   only in the page cache. A new manifest is also begun in this way when one grows too large.
+//! * An open never appends to the old manifest: it may be torn, or end with bytes whose sync failed and that exist only in the page cache. So each open
+//!   begins a new one; after a close (`close_note.rs`) the first edit does. A new manifest is also begun in this way when one grows too large.
 //! * A new manifest is complete, synced, and named in the directory, before `CURRENT` refers to it.
 
 mod builder;
+mod close_note;
 mod compaction_stats;
 mod current;
 mod edit;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::{self, File, FileSystem};
 
+pub(crate) use close_note::CloseNote;
 pub(crate) use compaction_stats::CompactionStats;
 pub(crate) use current::load as load_current;
 pub(crate) use follow::ManifestTail;
@@ -49,7 +51,7 @@ pub(crate) use keyspaces::{KeyspaceEdit, KeyspaceMeta, KeyspaceSet};
 pub(crate) use load::{Loaded, load, load_number};
 pub use names::REPAIRED;
 pub(crate) use names::{
-    ASIDE, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
+    ASIDE, CLOSED, CURRENT, CURRENT_TMP, FileKind, FileNumbers, INCOMPLETE, LOCK, RESERVE, TAIL_ASIDE, manifest_name,
 };
 pub(crate) use state::ManifestState;
 pub(crate) use version::{CompactPointer, MAX_LEVELS, Run, RunId, Version, VersionEdit};
@@ -111,7 +113,7 @@ pub(crate) struct Manifest {
     failed: bool,
     /// The error of the append that failed.
     cause: String,
-    /// Set if an append found no space: then the next edit begins a new manifest.
+    /// Set if an append found no space, or if another process has written the file: then the next edit begins a new manifest.
     is_closed: bool,
 }
 
@@ -154,6 +156,20 @@ impl Manifest {
         let path = dir.join(manifest_name(number));
         let file = fs.open(&path).map_err(Error::io("open", &path))?;
         Ok(Manifest { failed: true, ..Manifest::of(fs, dir, numbers, file, (number, state)) })
+    }
+
+    /// The manifest that was `loaded` from `dir`, all of which is durable. The first edit begins a new one.
+    pub(crate) fn resume(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        numbers: Arc<FileNumbers>,
+        loaded: &Loaded,
+    ) -> Result<Manifest> {
+        let path = dir.join(manifest_name(loaded.number));
+        let file = fs.open(&path).map_err(Error::io("open", &path))?;
+        let len = file.len().map_err(Error::io("read the length of", &path))?;
+        let old = Manifest::of(fs, dir, numbers, file, (loaded.number, loaded.state.clone()));
+        Ok(Manifest { len, is_closed: true, ..old })
     }
 
     /// For a read-only database: the state that another process has written, to manifest `number`.

@@ -1,7 +1,8 @@
 //! The names of the files in a database directory, and the single counter that numbers them.
 //!
 //! A number is assigned only once in the lifetime of a database, for whatever kind of file: recovery starts the counter above every number in the
-//! manifest or the directory. So a name is never reused for another file.
+//! manifest or the directory. So a name is never reused for another file, except that of a log without frames, which a close or a failed open has
+//! removed: no other file refers to it, it was never replayed, and the new log's salt differs.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ pub(crate) const RESERVE: &str = "RESERVE";
 /// The file that marks a database that [`Salvage::write_to`](crate::Salvage::write_to) made: it may lack what was acknowledged. The engine itself ignores
 /// it. The storage for consensus refuses such a database, and so does not vote without what it had promised.
 pub const REPAIRED: &str = "REPAIRED";
+/// The note of a close: see `close_note.rs`.
+pub(crate) const CLOSED: &str = "CLOSED";
 /// The suffix of a suspect file: it is kept for examination by people, and every later open ignores it.
 pub(crate) const ASIDE: &str = ".aside";
 /// The suffix of a torn tail of a log that is set aside. It differs from that of a whole log: the same log may lose its tail in one recovery and be
@@ -39,6 +42,8 @@ pub(crate) enum FileKind {
     Spare,
     /// The file that reserves space for a full disk.
     Reserve,
+    /// The note of a close.
+    Closed,
     /// The mark of a directory that is still being written.
     Incomplete,
     /// The mark of a database that was made by a salvage.
@@ -68,6 +73,7 @@ impl FileKind {
             INCOMPLETE => return FileKind::Incomplete,
             RESERVE => return FileKind::Reserve,
             REPAIRED => return FileKind::Repaired,
+            CLOSED => return FileKind::Closed,
             _ => {}
         }
         if let Some(number) = name.strip_suffix(TAIL_ASIDE).and_then(|log| within_limit(wal::parse_file_name(log))) {

@@ -145,9 +145,8 @@ impl Tail {
         let damaged = if synced.log == log { synced.offset > stop } else { synced.log > log && !whole };
         damaged.then(|| {
             let Position { log, offset } = synced;
-            let what = format!(
-                "no valid frame: expected one, since a later frame records a sync up to offset {offset} of log {log}"
-            );
+            let what =
+                format!("no valid frame: expected one, since a sync up to offset {offset} of log {log} is recorded");
             Error::corruption(path, stop, what)
         })
     }

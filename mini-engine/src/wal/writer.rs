@@ -201,7 +201,7 @@ impl Writer {
             return;
         }
         match segment.file.truncate(*end) {
-            Ok(()) => (self.allocated, self.previous_generation) = (*end, None),
+            Ok(()) => self.allocated = *end,
             Err(error) => {
                 tracing::warn!(file = %segment.path.display(), %error, "could not cut off the unused space of a log");
             }
@@ -215,6 +215,11 @@ impl Writer {
             Ok(mapping) => drop(self.segment.mapping.set(mapping)),
             Err(error) => tracing::debug!(file = %self.segment.path.display(), %error, "this log is not mapped"),
         }
+    }
+
+    /// Whether another log used the file before. Then a power failure that undoes [`Writer::release_space`] may bring back a part of an old frame.
+    pub(crate) fn is_recycled(&self) -> bool {
+        self.previous_generation.is_some()
     }
 
     /// Whether an append has found no space: then later frames must go to another log.

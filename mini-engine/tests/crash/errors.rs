@@ -80,6 +80,8 @@ fn is_harmless(failure: &Failure, fault: Fault) -> bool {
     match failure.thread.as_str() {
         // A step that fails for lack of space is repeated with the space of the reserve.
         _ if fault != Fault::Device || event.op == Op::Remove || event.name() == "RESERVE" => true,
+        // Without the note of a close, the next open writes everything anew.
+        _ if event.name() == "CLOSED" => true,
         // A failed truncation of a log's spare space, at its end or after a failed write: the log keeps the space.
         "mini-engine-log" if event.op == Op::Truncate => event.name().ends_with(".log"),
         // The reuse of an obsolete log's space: without it the next log gets a new file.

@@ -16,6 +16,7 @@ mod lie;
 mod oracle;
 mod points;
 mod readers;
+mod resumed;
 mod run;
 mod script;
 

@@ -57,6 +57,8 @@ impl Change {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
+    /// The number of changes so far, as a system shows it by the time of the last one.
+    version: u64,
     durable: Arc<Vec<u8>>,
     now: Arc<Vec<u8>>,
     /// The changes since the last sync.
@@ -66,10 +68,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// A content that is completely durable.
-    pub(super) fn durable(bytes: Vec<u8>) -> Self {
-        let durable = Arc::new(bytes);
-        Self { now: durable.clone(), durable, changes: Vec::new(), given_up: Vec::new() }
+    pub(super) fn version(&self) -> u64 {
+        self.version
     }
 
     /// The content that a reader sees.
@@ -91,6 +91,7 @@ impl Content {
         let all = 0..now.len();
         change.apply(now, &all);
         self.changes.push(change);
+        self.version += 1;
     }
 
     pub(super) fn sync(&mut self) {
@@ -130,9 +131,9 @@ impl Content {
     }
 
     /// The content after a power cut, chosen by `random`.
-    pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Vec<u8> {
+    pub(super) fn after_power_cut(&self, random: &mut Random, losses: &mut Losses) -> Self {
         if self.is_durable() {
-            return self.durable.to_vec();
+            return self.clone();
         }
         let changes: Vec<&Change> = self.given_up.iter().chain(&self.changes).collect();
         let mut bytes = vec![0; self.draw_len(&changes, random, losses)];
@@ -163,7 +164,10 @@ impl Content {
             is_damaged |= !is_newest;
         }
         losses.holes += u64::from(has_hole);
-        bytes
+        // The time may survive without the bytes, or the bytes without the time.
+        let version = self.version - random.index(changes.len() + 1) as u64;
+        let durable = Arc::new(bytes);
+        Self { version, now: durable.clone(), durable, ..Self::default() }
     }
 
     fn draw_len(&self, changes: &[&Change], random: &mut Random, losses: &mut Losses) -> usize {

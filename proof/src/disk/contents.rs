@@ -115,8 +115,8 @@ impl Disk {
             if let Entry::File(file) = entry
                 && !left.files.contains_key(file)
             {
-                let bytes = self.files.get(file).map(|file| file.after_power_cut(random, losses));
-                left.files.insert(*file, Content::durable(bytes.unwrap_or_default()));
+                let content = self.files.get(file).map(|file| file.after_power_cut(random, losses));
+                left.files.insert(*file, content.unwrap_or_default());
             }
         }
         for entry in entries.values() {
@@ -289,6 +289,11 @@ impl Disk {
 
     pub(super) fn content(&self, file: u64) -> Result<&[u8]> {
         self.files.get(&file).map(Content::now).ok_or_else(|| Error::from(ErrorKind::NotFound))
+    }
+
+    /// The number of changes of the file.
+    pub(super) fn version(&self, file: u64) -> Result<u64> {
+        self.files.get(&file).map(Content::version).ok_or_else(|| Error::from(ErrorKind::NotFound))
     }
 
     fn content_mut(&mut self, file: u64) -> Result<&mut Content> {

@@ -528,6 +528,11 @@ impl File for FaultFile {
         self.inner.len()
     }
 
+    fn stamp(&self) -> Result<Option<[u64; 4]>> {
+        self.fs.read()?;
+        self.inner.stamp()
+    }
+
     /// Fails like a read; reads from the mapping itself cannot fail.
     fn map(&self) -> Result<MappedBytes> {
         if self.fs.state().mappings == Mappings::None {

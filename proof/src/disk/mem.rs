@@ -363,6 +363,10 @@ impl File for MemFile {
         Ok(self.fs.shared().disk.content(self.file)?.len() as u64)
     }
 
+    fn stamp(&self) -> Result<Option<[u64; 4]>> {
+        Ok(Some([0, self.file, 0, self.fs.shared().disk.version(self.file)?]))
+    }
+
     fn map(&self) -> Result<MappedBytes> {
         Ok(MappedBytes::copied(self.fs.shared().disk.content(self.file)?))
     }

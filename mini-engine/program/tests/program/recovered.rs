@@ -76,7 +76,8 @@ fn an_end_that_may_be_damage_is_not_called_sound() {
 fn a_torn_manifest_and_what_is_set_aside_are_told() {
     // Catches a file that is renamed without a message to the operator.
     let room = Room::new();
-    let (child, stdin) = room.importing(&["a\t1"]);
+    // A close flushes that much.
+    let (child, stdin) = room.importing(&[&format!("a\t{}", "v".repeat(20_000))]);
     let log = room.file(".log");
     let held = fs::read(&log).expect("read");
     drop(stdin);
@@ -84,6 +85,7 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
     // As if the log still existed and the edit that replaces it were torn.
     fs::write(&log, held).expect("write");
     cut(&room.file("MANIFEST"), 1);
+    fs::remove_file(room.database().join("CLOSED")).expect("a note");
     let table = room.file(".sst");
     // A readable log is removed, since another log has all its entries.
     cut(&table, 1);
@@ -99,6 +101,7 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
 fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
     // Catches a `--quarantine` without effect, a loss without a message, and a database that later opens only with the flag.
     let room = Room::holding("a\t1\nb\t2\n");
+    room.run("compact").text();
     let table = room.file(".sst");
     room.prints(&[("put c 3", "")]);
     flip(&table, 3);

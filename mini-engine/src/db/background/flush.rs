@@ -34,13 +34,18 @@ pub(super) fn flush_oldest(core: &Core) -> Result<()> {
     let (log_number, last_seqno) = (Some(next_log), Some(oldest.last_seqno));
     let edit = VersionEdit { log_number, last_seqno, ..written.as_edit(RunId::LEVEL_0) };
     let number = oldest.memtable.log;
-    let log = core.lock().logs.frozen(number);
+    let (log, earlier) = {
+        let state = core.lock();
+        (state.logs.frozen(number), state.logs.earlier.clone())
+    };
     core.install(edit, written.tables, |counters| {
         counters.flushes.add(1);
         counters.flush_bytes.add(bytes);
     })?;
     tracing::debug!(log = number, bytes, "flushed a memtable");
     retire_log(core, number, log.as_deref());
+    // Not kept for later logs, since they may have second names.
+    earlier.iter().for_each(|&(log, _)| retire_log(core, log, None));
     Ok(())
 }
 

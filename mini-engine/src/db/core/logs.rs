@@ -10,14 +10,16 @@ use crate::wal;
 pub(crate) struct Logs {
     /// The log of the active memtable.
     pub(crate) active: wal::Writer,
+    /// The number and length of logs that an earlier process has left, oldest first: the oldest memtable has their writes.
+    pub(crate) earlier: Vec<(u64, u64)>,
     /// The logs of the frozen memtables, oldest first.
     frozen: VecDeque<Arc<wal::Segment>>,
     pub(crate) next: NextLog,
 }
 
 impl Logs {
-    pub(super) fn new(active: wal::Writer) -> Logs {
-        Logs { active, frozen: VecDeque::new(), next: NextLog::default() }
+    pub(super) fn new(active: wal::Writer, earlier: Vec<(u64, u64)>) -> Logs {
+        Logs { active, earlier, frozen: VecDeque::new(), next: NextLog::default() }
     }
 
     /// Makes the next log the active one, if it exists, and returns its segment. No thread may still write to the log that was active before.
@@ -39,6 +41,7 @@ impl Logs {
     /// caller must drop without the lock.
     pub(super) fn release_before(&mut self, number: u64) -> Vec<Arc<wal::Segment>> {
         let mut flushed = Vec::new();
+        self.earlier.clear();
         let released = self.frozen.iter().take_while(|segment| segment.number() < number).count();
         for segment in self.frozen.drain(..released) {
             flushed.extend(segment.release());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::{CURRENT, FileKind};
+use crate::manifest::{CLOSED, CURRENT, FileKind};
 use crate::wal;
 
 /// Fails if an interrupted checkpoint or salvage left the directory, so that it never was a database.
@@ -43,6 +43,8 @@ pub(crate) fn check_nothing_is_lost(fs: &dyn FileSystem, dir: &Path, names: &[Fi
             }
             // A spare file is kept for the first time long after `CURRENT` became durable.
             FileKind::Spare => return lost(format!("file {} exists", wal::SPARE)),
+            // It is written when `CURRENT` is durable.
+            FileKind::Closed => return lost(format!("file {CLOSED} exists")),
             FileKind::Lock | FileKind::Current | FileKind::CurrentTmp | FileKind::Manifest(_) => {}
             FileKind::Reserve | FileKind::Incomplete | FileKind::Repaired | FileKind::Foreign => {}
         }

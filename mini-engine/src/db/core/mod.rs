@@ -11,6 +11,7 @@ mod exclusive;
 mod failure;
 mod install;
 mod keyspaces;
+mod left_in_log;
 mod log_sync;
 mod logs;
 mod lost_pointer;

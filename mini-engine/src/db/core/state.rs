@@ -156,10 +156,25 @@ pub(crate) struct Opened {
     pub(crate) store: TableStore,
     pub(crate) view: View,
     pub(crate) log: wal::Writer,
+    /// Earlier logs, whose writes are in the active memtable.
+    pub(crate) earlier_logs: Vec<(u64, u64)>,
     pub(crate) last_seqno: SeqNo,
     pub(crate) manifest: Manifest,
     /// The length of the reserve, and the part of its required size that is not for memtables.
     pub(crate) reserve: (u64, u64),
+}
+
+impl Opened {
+    /// Without earlier logs and without a reserve.
+    pub(crate) fn new(
+        store: TableStore,
+        view: View,
+        log: wal::Writer,
+        last_seqno: SeqNo,
+        manifest: Manifest,
+    ) -> Opened {
+        Opened { store, view, log, earlier_logs: Vec::new(), last_seqno, manifest, reserve: (0, 0) }
+    }
 }
 
 impl Core {
@@ -167,12 +182,12 @@ impl Core {
         let view = Arc::new(opened.view);
         let (reserve, cover) = Reserve::new(opened.reserve.0, opened.reserve.1);
         let state = State {
-            logs: Logs::new(opened.log),
+            logs: Logs::new(opened.log, opened.earlier_logs),
             view: view.clone(),
             last_seqno: opened.last_seqno,
             recent: None,
             tickets: Tickets::default(),
-            active: ActiveMemtable::default(),
+            active: ActiveMemtable { estimate: view.active.memory_usage(), ..ActiveMemtable::default() },
             cover,
             level_0_tables: view.version.runs(0).len(),
             phase: Phase::Open,

@@ -34,7 +34,7 @@ use crate::db::core::{
 };
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, handle_limit};
-use crate::manifest::{FileKind, FileNumbers, ManifestTail};
+use crate::manifest::{CloseNote, FileKind, FileNumbers, ManifestTail};
 use crate::memtables::{LoggedMemtable, MemtableFactory, memory_for};
 use crate::options::{MemtableKind, Options, RecoveryMode};
 use crate::table::Table;
@@ -132,7 +132,7 @@ pub(crate) fn open_following(
     let log = refusing_log(&store)?;
     let manifest = follower.manifest.refusing(store.fs.clone(), dir, store.numbers.clone());
     let last_seqno = follower.last_seqno;
-    let core = Core::new(Opened { store, view: view.clone(), log, last_seqno, manifest, reserve: (0, 0) }, lock);
+    let core = Core::new(Opened::new(store, view.clone(), log, last_seqno, manifest), lock);
     core.refuse_writes();
     core.show(number, &state, view);
     Ok((core, report, follower))
@@ -322,7 +322,8 @@ impl Follower {
     fn sync_records(&self, store: &TableStore) -> Option<Position> {
         // A log that cannot be read is one that the writer has removed, or its readable part was read before.
         let newest = |log: &LogTail| wal::newest_sync_record(&*store.fs, log.path(), log.number()).ok()?;
-        self.logs.iter().filter_map(newest).max()
+        let closed = CloseNote::load(&*store.fs, &store.dir).map(|note| note.synced());
+        self.logs.iter().filter_map(newest).chain(closed).max()
     }
 
     /// Fails if a write that was synced is missing (rule 2). The logs were read after a frame that records the sync: a frame that was incomplete only

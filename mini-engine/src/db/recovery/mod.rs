@@ -6,6 +6,7 @@ mod open;
 mod read_only;
 mod replay;
 mod report;
+mod resume;
 mod tables;
 
 pub(crate) use self::follow::{Follower, open_following};

@@ -22,6 +22,8 @@
 //! data. Each attempt removes its own files; the files that it has set aside stay so, and are in the report. After step 7 the reserve gets its
 //! required size, if there is space.
 //!
+//! After a close without errors, steps 3 to 6 are left out: only a new log is created (`resume.rs`).
+//!
 //! No write is acknowledged before step 6 is done, so the new log has no contents before the manifest refers to it.
 //!
 //! A read-only open takes the lock that readers share, executes step 2, replays into memory, and ends there (`read_only.rs`): it changes nothing, so
@@ -36,6 +38,7 @@ use super::aside::bound_aside;
 use super::read_only;
 use super::replay::{Replayed, replay};
 use super::report::RecoveryReport;
+use super::resume;
 use super::tables::{OpenedTables, forget_removed, open_tables, set_suspects_aside, set_unnamed_aside};
 use crate::compaction::TableStore;
 use crate::db::core::{
@@ -43,7 +46,7 @@ use crate::db::core::{
     needed_besides_memtables, open_reserve, open_runs,
 };
 use crate::error::{Error, Result};
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, unlink};
 use crate::manifest::{
     self, CURRENT, FileKind, FileNumbers, Manifest, ManifestState, RunId, VersionEdit, manifest_name,
 };
@@ -108,11 +111,11 @@ fn recover(
     let earlier = std::mem::take(report);
     *report = RecoveryReport { directory: dir.to_owned(), created, read_only, ..RecoveryReport::default() };
     (report.torn, report.set_aside) = (earlier.torn, earlier.set_aside);
-    let state = match loaded {
+    let state = match &loaded {
         Some(loaded) => {
             report.manifest_tail_dropped = loaded.tail_bytes > 0;
             report.manifest_tail_bytes = loaded.tail_bytes;
-            loaded.state
+            loaded.state.clone()
         }
         None if read_only => {
             // The database was removed after the directory was locked. If the open continued, it would create a new database.
@@ -137,6 +140,17 @@ fn recover(
         remove_orphans(&store, &kept, (state.log_number, current), report)?;
     }
     let logs = logs_to_replay(&store, &state, &names, report)?;
+    let is_usual = store.options.recovery_mode == RecoveryMode::Strict && orphans == Orphans::Last && !read_only;
+    let note = manifest::CloseNote::load(&*store.fs, &store.dir).filter(|_| is_usual && is_whole);
+    if let (Some(note), Some(loaded)) = (note, loaded)
+        && loaded.state == state
+        && let Some(logged) = resume::read(&store, &note, &loaded, &logs, report)?
+    {
+        let (fs, log) = (store.fs.clone(), dir.join(wal::file_name(logged.0.log)));
+        let opened = resume::begin(store, &loaded, &tables, logged, report.last_seqno)?;
+        // If the new log stayed, the note would not describe the next open's logs.
+        return complete(opened, report).inspect_err(|_| unlink(&*fs, &log));
+    }
     let replayed = replay(&store, &state, &logs, report)?;
     let clock = Clock::new(store.options.time_source.clone(), state.clock);
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
@@ -148,20 +162,20 @@ fn recover(
             let aside = set_unnamed_aside(&store, &state, &names, &suspects, report)
                 .and_then(|()| set_suspects_aside(&store, &suspects, report));
             aside.inspect_err(|_| replayed.remove_tables(&store))?;
-            let opened = begin(store, state, current, tables, replayed)?;
-            let (store, version) = (&opened.store, &opened.view.version);
-            remove_orphans(
-                store,
-                &version.named_numbers(),
-                (opened.view.active.log, opened.manifest.number()),
-                report,
-            )?;
-            bound_aside(store, version, report)?;
-            let besides = needed_besides_memtables(&store.options, version, opened.manifest.bytes());
-            let reserve = (open_reserve(&*store.fs, &store.dir, &store.options, besides), besides);
-            Ok(Opened { reserve, ..opened })
+            complete(begin(store, state, current, tables, replayed)?, report)
         }
     }
+}
+
+/// Step 7, and the reserve.
+fn complete(opened: Opened, report: &mut RecoveryReport) -> Result<Opened> {
+    let (store, version) = (&opened.store, &opened.view.version);
+    let needed = (opened.manifest.state().log_number, opened.manifest.number());
+    remove_orphans(store, &version.named_numbers(), needed, report)?;
+    bound_aside(store, version, report)?;
+    let besides = needed_besides_memtables(&store.options, version, opened.manifest.bytes());
+    let reserve = (open_reserve(&*store.fs, &store.dir, &store.options, besides), besides);
+    Ok(Opened { reserve, ..opened })
 }
 
 /// Makes manifest `current`, and the pointer to it, durable.
@@ -264,7 +278,7 @@ fn begin(
             remove_made();
         }
     })?;
-    Ok(Opened { store, view, log, last_seqno, manifest, reserve: (0, 0) })
+    Ok(Opened::new(store, view, log, last_seqno, manifest))
 }
 
 /// Step 6: writes the version with the replayed tables to a new manifest whose log number is that of the new `log`, and makes the manifest current.

@@ -43,5 +43,5 @@ pub(super) fn begin(
         version: Arc::clone(&state.version),
     };
     let manifest = Manifest::read_only(store.fs.clone(), &store.dir, store.numbers.clone(), current, state)?;
-    Ok(Opened { store, view, log, last_seqno: replayed.last_seqno, manifest, reserve: (0, 0) })
+    Ok(Opened::new(store, view, log, replayed.last_seqno, manifest))
 }

@@ -6,6 +6,8 @@
 //! * No later frame records such a sync. Then the rest is a tail that was never synced. The tail is copied to another file and cut off, the cut is
 //!   synced (rule 3), and later logs are set aside. Nothing is deleted: frames after the stop may be whole, but no longer belong to the history.
 //!
+//! The note of a close (`manifest/close_note.rs`) is a record of a sync too.
+//!
 //! A read-only open reads the same frames and decides in the same way, but leaves the tail and all logs unchanged. The replayed writes then stay in
 //! memtables.
 //!
@@ -29,7 +31,7 @@ use crate::db::background::spawn_scoped;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
-use crate::manifest::{ASIDE, CompactionStats, ManifestState, RunId, TAIL_ASIDE, Version};
+use crate::manifest::{ASIDE, CloseNote, CompactionStats, ManifestState, RunId, TAIL_ASIDE, Version};
 use crate::memtables::{MemtableBuilder, memory_for};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
@@ -64,6 +66,8 @@ struct Replay<'a, 'scope, 'env> {
     frames_in_log: u64,
     /// The log that the manifest refers to: its header was durable before that (rule 4).
     oldest: u64,
+    /// The position up to which the last close has synced the logs.
+    closed: Option<Position>,
 }
 
 /// The result of a replay: durable tables that no manifest refers to yet, or memtables.
@@ -110,6 +114,7 @@ pub(super) fn replay(
             gap: None,
             frames_in_log: 0,
             oldest: state.log_number,
+            closed: CloseNote::load(&*store.fs, &store.dir).map(|note| note.synced()),
         };
         let read = match replay.read_all(logs) {
             Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {
@@ -138,6 +143,9 @@ impl<'env> Replay<'_, '_, 'env> {
             let rest = logs.get(at..).unwrap_or_default();
             let later = logs.get(at + 1..).unwrap_or_default();
             let tail = self.read(number)?;
+            if let Some(lost) = self.closed.and_then(|synced| tail.contradicted_by(&self.log, number, synced)) {
+                return Err(lost);
+            }
             match (self.gap, tail) {
                 (None, Tail::Clean { end }) => clean.push((number, end)),
                 (None, Tail::Torn { offset, dropped_bytes }) => {

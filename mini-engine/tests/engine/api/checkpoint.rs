@@ -25,7 +25,7 @@ fn filled(path: &Path, hook: &FaultFs) -> Db {
 fn a_checkpoint_by_links_opens_no_table() {
     // Catches a checkpoint of many tables that evicts open files from the cache, and one that needs a file handle for each table.
     let (dir, hook) = (TempDir::new().unwrap(), unmapped());
-    filled(&dir.path().join("db"), &hook).close().unwrap();
+    filled(&dir.path().join("db"), &hook).flush().unwrap();
     let db = open(&dir.path().join("db")).unwrap();
     db.checkpoint(dir.path().join("copy")).unwrap();
     assert_eq!(db.metrics().open_files, 0);

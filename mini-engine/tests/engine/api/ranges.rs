@@ -162,7 +162,8 @@ fn a_quarantined_table_hides_the_keys_of_its_ranges() {
     fill(&db, 0..100, "");
     db.flush().unwrap();
     db.remove_range(key(20)..=key(59)).unwrap();
-    db.close().unwrap();
+    db.flush().unwrap();
+    drop(db);
     flip(&newest_table(dir.path()), 3);
     let db = builder().recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     assert_eq!(db.quarantined().len(), 1);

@@ -290,7 +290,7 @@ fn the_log_of_a_failed_open_is_not_taken_for_the_next_one_with_its_number() {
     // Catches a reader that holds the file of the failed open, which is empty, and so misses all writes to the log.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
-    db.close().unwrap();
+    drop(db);
     let (reader, fs) = (reader(dir.path()), unmapped());
     let (beside, held) = (reader.clone(), Arc::new(Mutex::new(Vec::new())));
     let logs = (held.clone(), dir.path().to_owned());

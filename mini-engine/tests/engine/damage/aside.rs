@@ -69,7 +69,8 @@ fn a_quarantined_table_is_listed_until_it_is_dropped() {
     // Catches a file that is reported as unneeded while a quarantine still needs it.
     let (dir, db) = fresh();
     db.insert("a", "1").unwrap();
-    db.close().unwrap();
+    db.flush().unwrap();
+    drop(db);
     let table = the_file(dir.path(), ".sst");
     let mut bytes = fs::read(&table).unwrap();
     bytes[3] ^= 1;

@@ -28,7 +28,7 @@ fn database() -> Disk {
         }
         db
     };
-    session(&["users"]).close().unwrap();
+    drop(session(&["users"]));
     let db = session(&["emails", "gone", "logs", "sessions"]);
     db.drop_keyspace("gone").unwrap();
     db.close().unwrap();

@@ -29,7 +29,7 @@ fn three_tables(dir: &Path) -> Vec<PathBuf> {
     db.flush().unwrap();
     put(&db, "m3", "newest", Durability::Synced).unwrap();
     put(&db, "x", "newest", Durability::Synced).unwrap();
-    db.close().unwrap();
+    db.flush().unwrap();
     paths(dir, ".sst")
 }
 
@@ -287,7 +287,8 @@ fn two_callers_that_drop_one_quarantined_table_do_not_end_the_engine() {
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     let db = Db::open(dir.path()).unwrap();
     db.insert("a", "b").unwrap();
-    db.close().unwrap();
+    db.flush().unwrap();
+    drop(db);
     std::fs::remove_file(dir.path().join(&files(dir.path(), ".sst")[0])).unwrap();
     let builder = Db::builder(dir.path()).file_system(fs.arc());
     let db = builder.recovery_mode(RecoveryMode::Quarantine).open().unwrap();

@@ -313,7 +313,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
 }
 
 #[test]
-fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
+fn an_open_has_no_space_of_logs_to_read_and_syncs_five_times_or_after_a_close_twice() {
     // Catches a log that ends with a memtable's length of zeros, which the next open must read, and an unnecessary sync.
     for (closes, later) in [(true, 0), (false, 0), (true, 3), (false, 3)] {
         let (dir, hook) = (TempDir::new().unwrap(), unmapped());
@@ -333,7 +333,7 @@ fn an_open_after_a_close_has_no_space_of_logs_to_read_and_syncs_five_times() {
         let db = Db::builder(dir.path()).file_system(hook.arc()).open().unwrap();
         let events = hook.take();
         let syncs = (count(&events, Op::Sync, ""), count(&events, Op::SyncDir, ""));
-        assert!(later > 0 || syncs == (3, 2), "{events:?}");
+        assert!(later > 0 || syncs == if closes { (1, 1) } else { (3, 2) }, "{events:?}");
         assert_eq!(db.iter().map(Result::unwrap).count() as u64, 400 + later);
     }
 }

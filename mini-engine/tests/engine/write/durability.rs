@@ -258,7 +258,7 @@ fn rule_12_a_writer_that_unwinds_ends_writing_and_a_reopen_tells_the_truth() {
 fn close_syncs_the_logs_when_its_flush_failed() {
     // Catches a close after which a power cut loses buffered writes, although the logs could have been synced.
     let (dir, fs, db) = hooked(|b| b.memtable_bytes(64 << 10));
-    db.insert("a", "1").unwrap();
+    db.insert("a", vec![1; 20_000]).unwrap();
     let log = files(dir.path(), ".log").pop().unwrap();
     fs.fail(Op::Create, ".sst", ErrorKind::StorageFull);
     fs.take();

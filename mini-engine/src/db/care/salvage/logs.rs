@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::report::{LostWrites, SalvageReport};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
+use crate::manifest::CloseNote;
 use crate::memtables::{LoggedMemtable, MemtableBuilder};
 use crate::types::SeqNo;
-use crate::wal::{self, Frame, Reading, Walked};
+use crate::wal::{self, Frame, Position, Reading, Walked};
 
 /// The contents of one log.
 struct ReadLog {
@@ -57,7 +58,8 @@ pub(super) fn read_logs(
             Err(error) => return Err(error),
         }
     }
-    report_logs(&read, oldest.map(|(number, _)| number), report);
+    let closed = CloseNote::load(fs, dir).map(|note| note.synced());
+    report_logs(&read, oldest.map(|(number, _)| number), closed, report);
     Ok(entries.finish(0))
 }
 
@@ -103,8 +105,8 @@ fn add(entries: &mut MemtableBuilder, frame: &Frame<'_>, memory: u64) -> Result<
     Ok(())
 }
 
-fn report_logs(read: &[ReadLog], oldest: Option<u64>, report: &mut SalvageReport) {
-    let synced = read.iter().filter_map(|log| log.walked.synced).max();
+fn report_logs(read: &[ReadLog], oldest: Option<u64>, closed: Option<Position>, report: &mut SalvageReport) {
+    let synced = read.iter().filter_map(|log| log.walked.synced).chain(closed).max();
     for log in read {
         let (walked, Range { start, end }) = (&log.walked, log.walked.end..log.walked.tail_end);
         report.logs += usize::from(log.frames > 0);
@@ -112,8 +114,8 @@ fn report_logs(read: &[ReadLog], oldest: Option<u64>, report: &mut SalvageReport
         report.batches_behind_damage += log.frames_behind;
         report.damage.extend(walked.header.iter().chain(&walked.unreadable).cloned());
         report.lost_writes.extend(log.missing.iter().cloned());
-        // A header is durable before a manifest refers to the log. A later frame, in this log or a later one, also proves how far this log was
-        // synced, because a log is synced whole before any later log.
+        // A header is durable before a manifest refers to the log. A later frame, in this log or a later one, or the note of a close, also proves how
+        // far this log was synced, because a log is synced whole before any later log.
         let lost_header = !walked.has_header && (walked.header.is_some() || oldest == Some(log.number));
         let was_synced = synced.is_some_and(|synced| match synced.log == log.number {
             true => synced.offset > start,
