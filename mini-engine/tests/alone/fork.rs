@@ -12,8 +12,8 @@ const REFUSED: i32 = 7;
 /// Runs `work` in a fork of this process, and returns the child's exit code. A child that hangs is killed after a minute.
 #[expect(unsafe_code, reason = "the standard library cannot fork")]
 fn in_a_fork(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: meanwhile no other thread of this process holds a lock that the child takes: the engine's workers wait, and the test
-    // harness waits for this test. glibc makes its allocator usable in the child.
+    // SAFETY: the child takes no lock that another thread may hold: the engine's calls refuse a fork before they lock, and the test harness waits for
+    // this test. glibc makes its allocator usable in the child.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no fork: {}", std::io::Error::last_os_error());
     if child == 0 {

@@ -295,6 +295,12 @@ impl Core {
         self.failure.check()
     }
 
+    /// Fails in a fork. Comes before a lock of the state: a worker may have held it at the moment of the fork, and then it stays locked here for ever.
+    #[inline]
+    pub(crate) fn check_not_forked(&self) -> Result<()> {
+        if self.is_forked() { self.check_usable() } else { Ok(()) }
+    }
+
     /// Whether this process is a fork of the one that opened the database: it has no workers, and the files are not its own.
     pub(crate) fn is_forked(&self) -> bool {
         self.failure.is_forked()

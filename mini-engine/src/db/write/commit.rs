@@ -59,6 +59,7 @@ pub(super) fn commit(
 #[inline]
 fn run(core: &Core, mut commit: Commit<'_>) -> Result<Option<SeqNo>> {
     let bytes = commit.batch.payload().len();
+    core.check_not_forked()?;
     let mut state = core.lock_for_write();
     // A write is charged to the write controller once.
     let mut is_admitted = !matches!(commit.mode, WriteMode::NoWait);

@@ -139,6 +139,7 @@ fn write_stored(
 
 /// Gives all writes so far the requested durability. Buffered writes have reached the operating system when they return.
 pub(crate) fn persist(core: &Core, durability: Durability) -> Result<()> {
+    core.check_not_forked()?;
     let state = core.lock();
     core.check_writable(&state)?;
     drop(state);

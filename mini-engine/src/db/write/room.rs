@@ -17,6 +17,7 @@ use crate::types::{BatchOp, WriteBatch};
 /// memtables or tables. Used by callers that wait for the flush. They wait for room on level 0 like writers. Returns the error of a flush or a
 /// compaction that lacks space while this waits, or of a log that cannot be created.
 pub(crate) fn freeze_active(core: &Core, check: impl Fn(&Core, &State) -> Result<()>) -> Result<u64> {
+    core.check_not_forked()?;
     let mut state = core.lock();
     let failures = state.flushing.failures;
     let mut has_waited = false;
@@ -133,6 +134,7 @@ pub(super) fn make_room(core: &Core, state: &mut State, batch: &WriteBatch, memo
 
 /// Waits until a write of `batch` could begin without waiting.
 pub(crate) fn wait_for_room(core: &Core, batch: &WriteBatch) -> Result<()> {
+    core.check_not_forked()?;
     fail_on_unwind(core, || {
         let mut state = slow_down(core, core.lock_for_write(), 0);
         state.controller.admit_next();
