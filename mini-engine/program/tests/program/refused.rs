@@ -166,7 +166,7 @@ fn a_missing_pointer_beside_other_files_is_corruption_for_every_command() {
     fs::remove_file(room.database().join("CURRENT")).expect("remove");
     let before = names(&room.database());
     let next = format!("\nnext: `mini-engine repair {} NEW`", room.database().display());
-    refuses(&room, 3, &[PUT, "compact"], &format!("CURRENT|table|exists|{next}"));
+    refuses(&room, 3, &[PUT, "compact"], &format!("CURRENT|since |exists|{next}"));
     assert_eq!(names(&room.database()), before);
 }
 

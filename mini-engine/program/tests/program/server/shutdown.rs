@@ -80,6 +80,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
 fn damage_is_in_the_log_once_for_its_place() {
     // Catches damage that is reported only to the client whose request finds it, and a client that can fill the server's log with messages.
     let room = Room::holding("k\tv\n");
+    room.run("compact").text();
     flip(&room.file(".sst"), 0);
     let server = room.server(&[]);
     let mut raw = server.raw();
