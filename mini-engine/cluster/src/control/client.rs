@@ -68,7 +68,7 @@ impl ControlClient {
 
     /// The description of the node at `address`, which must be the one of `audience`, and the offset of its clock.
     pub(super) async fn describe_as(&self, address: &str, audience: Audience) -> Result<(Description, ClockOffset)> {
-        let mut link = Link::new(Arc::clone(&self.dialer), address.to_owned(), audience);
+        let mut link = self.link(address, audience);
         // The first reply contains the time of the connection and the handshake.
         ask(&mut link, ControlRequest::Describe(None)).await?;
         let (sent, begun) = (system_clock()(), Instant::now());
@@ -160,14 +160,7 @@ async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
     match answered {
         Ok(CallReply::Control(told)) => Ok(told),
         Ok(_) => Err(refused(address, "the answer is not one to this question")),
-        // The node itself replied with this error; the system, such as a firewall, has another one.
-        Err(error)
-            if error.raw_os_error().is_none()
-                && matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied) =>
-        {
-            Err(refused(address, error.to_string()))
-        }
-        Err(error) => Err(io("reach the node at", address)(error)),
+        Err(error) => Err(failed(address, error)),
     }
 }
 
@@ -187,10 +180,11 @@ pub(super) fn draw() -> Result<u64> {
 
 /// The error of a call to a node.
 pub(super) fn failed(address: &str, error: std::io::Error) -> Error {
-    match error.kind() {
-        // The node itself replied with this error.
-        ErrorKind::Other | ErrorKind::PermissionDenied => refused(address, error.to_string()),
-        _ => io("reach the node at", address)(error),
+    // With one of these the node itself has replied, unless it comes from the system, such as that of a firewall.
+    let is_reply = matches!(error.kind(), ErrorKind::Other | ErrorKind::PermissionDenied);
+    match is_reply && error.raw_os_error().is_none() {
+        true => refused(address, error.to_string()),
+        false => io("reach the node at", address)(error),
     }
 }
 
