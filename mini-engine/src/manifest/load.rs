@@ -20,6 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) state: ManifestState,
     /// The length of the last record if it was torn and dropped; otherwise 0.
     pub(crate) tail_bytes: u64,
+    /// The note of the last close.
+    pub(crate) closed: Option<CloseNote>,
 }
 
 /// Reads the manifest to which `CURRENT` of `dir` refers; `None` if there is no `CURRENT`.
@@ -49,7 +51,7 @@ pub(crate) fn load_number(fs: &dyn FileSystem, dir: &Path, number: u64) -> Resul
     let version = version.build().map_err(|what| Error::corruption(&path, edits.end(), what))?;
     let state = ManifestState { version: Arc::new(version), ..state.ok_or_else(missing)? };
     let lost = closed.and_then(|note| note.contradiction(&path, number, edits.end()));
-    lost.map_or(Ok(Loaded { number, state, tail_bytes: edits.torn_bytes() }), Err)
+    lost.map_or(Ok(Loaded { number, state, tail_bytes: edits.torn_bytes(), closed }), Err)
 }
 
 /// A policy that this build does not know may have unknown rules about runs.

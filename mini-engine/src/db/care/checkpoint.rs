@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::new_directory::{check_free, make_database};
+use super::new_directory::{check_free, make_database, mark_repaired};
 use crate::compaction::{Inputs, OutputSpec, Retention, TableStore};
 use crate::db::background::flush_all;
 use crate::db::core::Core;
@@ -67,9 +67,9 @@ pub(crate) fn checkpoint_moment(core: &Core, dir: &Path) -> Result<()> {
 
 /// Links or copies the tables of directory `source` into `dir`, durably, and the mark of a repaired database.
 fn link_tables(fs: &dyn FileSystem, source: &Path, dir: &Path, tables: &[Arc<Table>]) -> Result<()> {
-    if fs.exists(&source.join(REPAIRED)).map_err(Error::io("look for", &source.join(REPAIRED)))? {
-        let mark = dir.join(REPAIRED);
-        fs.create_new(&mark).map_err(Error::io("create", &mark))?;
+    let mark = source.join(REPAIRED);
+    if fs.exists(&mark).map_err(Error::io("look for", &mark))? {
+        mark_repaired(fs, dir)?;
     }
     for table in tables {
         let name = table::file_name(table.number());

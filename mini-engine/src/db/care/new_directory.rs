@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::db::core::{create_locked, sync_name};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::{CURRENT, FileKind, FileNumbers, INCOMPLETE, LOCK, Manifest, ManifestState};
+use crate::manifest::{CURRENT, FileKind, FileNumbers, INCOMPLETE, LOCK, Manifest, ManifestState, REPAIRED};
 use crate::metrics::Counters;
 use crate::wal;
 
@@ -37,6 +37,12 @@ pub(super) fn check_free(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         true => Err(taken(dir)),
         false => Ok(()),
     }
+}
+
+/// Marks the new directory `dir` as a repaired database, durably with the names of its tables.
+pub(super) fn mark_repaired(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let mark = dir.join(REPAIRED);
+    fs.create_new(&mark).map(drop).map_err(Error::io("create", &mark))
 }
 
 fn taken(dir: &Path) -> Error {

@@ -3,7 +3,7 @@
 //! A table of a few entries takes five syncs more than the log, which is durable already. The next open reads these logs into its active memtable, and
 //! their flush with that memtable makes them obsolete.
 
-use super::state::Core;
+use super::state::{Core, State};
 use crate::lock::lock;
 use crate::manifest::CloseNote;
 use crate::wal;
@@ -20,8 +20,7 @@ impl Core {
         let state = self.lock();
         let bytes = state.logs.active.end() + state.logs.earlier.iter().map(|&(_, end)| end).sum::<u64>();
         let is_little = bytes <= BYTES_LEFT && state.logs.earlier.len() < LOGS_LEFT;
-        let is_noted = state.view.frozen.is_empty() && !state.logs.active.is_recycled();
-        is_little && is_noted && self.clock.latest() == 0 && !self.is_tight()
+        is_little && may_be_noted(&state) && self.clock.latest() == 0 && !self.is_tight()
     }
 
     /// Writes the note after a close without errors. The workers have ended.
@@ -30,10 +29,9 @@ impl Core {
         let state = self.lock();
         let (log, end, mut logs) =
             (state.logs.active.segment().clone(), state.logs.active.end(), state.logs.earlier.clone());
-        // The cut of a recycled log's end is not synced: undone, it could leave a part of an old frame before the next session's log.
-        let is_whole = state.view.frozen.is_empty() && !state.logs.active.is_recycled();
+        let may_be_noted = may_be_noted(&state);
         drop(state);
-        if !is_whole || log.synced() < end || !manifest.is_usable() || self.check_usable().is_err() {
+        if !may_be_noted || log.synced() < end || !manifest.is_usable() || self.check_usable().is_err() {
             return;
         }
         if log.has_frames_before(end) || logs.is_empty() {
@@ -47,4 +45,10 @@ impl Core {
             tracing::warn!(%error, "could not write the note of the close: the next open takes longer");
         }
     }
+}
+
+/// Whether a note can describe the logs. The cut of a recycled log's end is not synced: undone, it could leave a part of an old frame before the next
+/// session's log.
+fn may_be_noted(state: &State) -> bool {
+    state.view.frozen.is_empty() && !state.logs.active.is_recycled()
 }

@@ -141,8 +141,8 @@ fn recover(
     }
     let logs = logs_to_replay(&store, &state, &names, report)?;
     let is_usual = store.options.recovery_mode == RecoveryMode::Strict && orphans == Orphans::Last && !read_only;
-    let note = manifest::CloseNote::load(&*store.fs, &store.dir).filter(|_| is_usual && is_whole);
-    if let (Some(note), Some(loaded)) = (note, loaded)
+    let closed = loaded.as_ref().and_then(|loaded| loaded.closed);
+    if let (Some(note), Some(loaded)) = (closed.filter(|_| is_usual && is_whole), loaded)
         && loaded.state == state
         && let Some(logged) = resume::read(&store, &note, &loaded, &logs, report)?
     {
@@ -151,7 +151,7 @@ fn recover(
         // If the new log stayed, the note would not describe the next open's logs.
         return complete(opened, report).inspect_err(|_| unlink(&*fs, &log));
     }
-    let replayed = replay(&store, &state, &logs, report)?;
+    let replayed = replay(&store, &state, &logs, closed.map(|note| note.synced()), report)?;
     let clock = Clock::new(store.options.time_source.clone(), state.clock);
     let clock = if replayed.has_expiring { clock.begin() } else { clock.now() };
     let state = ManifestState { clock, ..state };

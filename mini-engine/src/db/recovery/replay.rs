@@ -31,7 +31,7 @@ use crate::db::background::spawn_scoped;
 use crate::db::core::FlushableMemtable;
 use crate::error::{Error, Result};
 use crate::fs::link_or_copy;
-use crate::manifest::{ASIDE, CloseNote, CompactionStats, ManifestState, RunId, TAIL_ASIDE, Version};
+use crate::manifest::{ASIDE, CompactionStats, ManifestState, RunId, TAIL_ASIDE, Version};
 use crate::memtables::{MemtableBuilder, memory_for};
 use crate::options::{Options, RecoveryMode};
 use crate::table::Table;
@@ -92,11 +92,12 @@ impl Replayed {
     }
 }
 
-/// Replays the logs with the numbers `logs` (ascending, none obsolete), which continue `state`.
+/// Replays the logs with the numbers `logs` (ascending, none obsolete), which continue `state`. The last close has synced them up to `closed`.
 pub(super) fn replay(
     store: &TableStore,
     state: &ManifestState,
     logs: &[u64],
+    closed: Option<Position>,
     report: &mut RecoveryReport,
 ) -> Result<Replayed> {
     let replayed = thread::scope(|scope| {
@@ -114,7 +115,7 @@ pub(super) fn replay(
             gap: None,
             frames_in_log: 0,
             oldest: state.log_number,
-            closed: CloseNote::load(&*store.fs, &store.dir).map(|note| note.synced()),
+            closed,
         };
         let read = match replay.read_all(logs) {
             Err(error @ Error::Corruption { .. }) if store.options.recovery_mode == RecoveryMode::Quarantine => {

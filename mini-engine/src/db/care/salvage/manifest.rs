@@ -92,7 +92,7 @@ fn lacks_edits(number: u64, state: &ManifestState, names: &[FileKind]) -> bool {
 
 impl SalvagedManifest {
     fn of(mut self, fs: &dyn FileSystem, dir: &Path, names: &[FileKind], loaded: Loaded) -> Result<Self> {
-        let Loaded { number, state, tail_bytes } = loaded;
+        let Loaded { number, state, tail_bytes, .. } = loaded;
         let path = dir.join(manifest_name(number));
         let damage = match tail_bytes {
             1.. => Some("the last edit is not complete: a crash left it so, or it is damaged"),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::keyspaces::FoundKeyspaces;
 use crate::compaction::{BOTTOM, OutputSpec, TableStore};
-use crate::db::care::new_directory::make_database;
+use crate::db::care::new_directory::{make_database, mark_repaired};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::manifest::{CURRENT, FileNumbers, ManifestState, REPAIRED, RunId, Version};
+use crate::manifest::{CURRENT, FileNumbers, ManifestState, RunId, Version};
 use crate::options::Options;
 use crate::types::{Kind, SeqNo, Slice, millis};
 
@@ -27,9 +27,7 @@ pub(super) fn write(
     };
     let numbers = Arc::new(FileNumbers::starting_at(1));
     make_database(fs, dir, |fs, dir| {
-        // Durable with the names of the tables, and so before the database has its own name.
-        let mark = dir.join(REPAIRED);
-        fs.create_new(&mark).map_err(Error::io("create", &mark))?;
+        mark_repaired(&**fs, dir)?;
         let store = TableStore::new(fs.clone(), dir, options, numbers.clone());
         let is_kept = |entry: &Result<(Slice, Kind, Slice)>| !matches!(entry, Ok((key, ..)) if !keyspaces.keep(key));
         let written = store.write_new(entries.filter(is_kept), 1, spec)?;
@@ -52,6 +50,7 @@ mod tests {
     use super::*;
     use crate::db::care::Salvage;
     use crate::disk::{Answer, FaultFs, MemFs, Op};
+    use crate::manifest::REPAIRED;
     use crate::types::MAX_SEQNO;
 
     fn entry(key: &str) -> (Slice, Kind, Slice) {
