@@ -1,4 +1,4 @@
-//! Recovery: makes a new cluster of what is left of an old one, whether backups or the directories of nodes.
+//! Recovery: makes a new cluster from backups, or from the directories of nodes that are left.
 //!
 //! The new directory is that of node 1, the only member of every group. Each group gets the state of its copy, the log entries after it, and one more
 //! entry, which makes this node the only member. Such a log could also be that of a node that the others have elected, so openraft goes on from there:
@@ -72,7 +72,7 @@ pub async fn recover(
     new.complete().map(|()| cluster)
 }
 
-/// The copy of a group to use. Fails if there is none, or if another copy has applied an entry that is not in it: one of them is not what it seems.
+/// Chooses the copy of a group. Fails if there is none, or if another copy has applied an entry that the chosen one lacks: they are not of one history.
 async fn newest(sources: &[Source], group: u32) -> Result<GroupCopy<'_>> {
     let mut copies = Vec::new();
     for source in sources {

@@ -1,7 +1,8 @@
 //! [`Refused`]: the reasons why a group refuses a client's request, and the error reply for each.
 //!
 //! Clients decide by the first word of an error. MOVED and CLUSTERDOWN mean that nothing was proposed: clients try again, at another node or later.
-//! UNCERTAIN means that the write may have taken place or may still do so; no node can decide this now. No client library repeats such a write by itself.
+//! UNCERTAIN means that the write may have taken place or may still do so; no node can decide this now. No client library repeats
+//! such a write by itself.
 
 use openraft::errors::{ClientWriteError, Fatal, ForwardReason, ForwardToLeader, LinearizableReadError, RaftError};
 

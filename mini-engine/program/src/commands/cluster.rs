@@ -150,11 +150,11 @@ struct BackupArgs {
     security: SecurityArgs,
 }
 
-/// Make a new cluster, of one node, of a backup or of what is left of a cluster that has lost its majority for good
+/// Make a new cluster of one node, from a backup or from what is left of a cluster that has lost its majority for good
 ///
 /// The new node has everything that is in the copies, also what a node had not applied yet. The new cluster lacks what the
-/// copies lack, even if it was acknowledged; it may have writes that never were. Its number is another one, so nodes of the old cluster are refused. Nothing is
-/// changed in the directories that are copied.
+/// copies lack, even if it was acknowledged; it may have writes that never were. Its number is another one, so nodes of
+/// the old cluster are refused. Nothing is changed in the directories that are copied.
 #[derive(Args)]
 struct RecoverArgs {
     /// Directory of the new node, which must not exist

@@ -1,4 +1,5 @@
-//! The scripts of well-known rate limiters and caches, and of an addition that may be repeated, for EVAL. As in Lua, a number is a 64-bit float, and a reply contains only its integer part.
+//! The scripts of well-known rate limiters and caches, and of an addition that may be repeated, for EVAL. As in Lua, a number is
+//! a 64-bit float, and a reply contains only its integer part.
 
 use std::time::SystemTime;
 
