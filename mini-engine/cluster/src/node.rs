@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mini_engine::fs::{FileSystem, StdFs, in_open_directory};
-use mini_engine_server::{Address, Server, Stopper};
+use mini_engine_server::{Address, Server, Stopper, TlsReloader};
 use openraft_mini_engine::Logs;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use crate::group::Parts;
 use crate::identity::Record;
 use crate::inbound;
 use crate::local::Local;
-use crate::network::Dialer;
+use crate::network::{Credentials, Dialer};
 use crate::settings::{Security, Settings};
 use crate::types::Member;
 
@@ -42,6 +42,7 @@ pub struct Node {
     clients: Address,
     metrics: Option<Address>,
     nodes: SocketAddr,
+    tls: Option<TlsReloader>,
 }
 
 impl Node {
@@ -61,6 +62,7 @@ impl Node {
         let server = Server::bind(&listen, settings.clients)?;
         let (clients, metrics, stopper) =
             (server.address().clone(), server.metrics_address().cloned(), server.stopper()?);
+        let tls = server.tls_reloader();
         let (listener, nodes) = bind(&cluster_listen, |address| check_nodes(address, &settings.security)).await?;
         let member = Member {
             cluster: told("cluster advertise", cluster_advertise, &Address::Tcp(nodes))?,
@@ -91,7 +93,7 @@ impl Node {
         let groups = Box::new(Bridge::new(Arc::clone(&local), buffer_bytes));
         let server = spawn_blocking(move || server.run_in_cluster(groups));
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
-        Ok(Node { local, stop, stopper, server, inbound, gossip, clients, metrics, nodes })
+        Ok(Node { local, stop, stopper, server, inbound, gossip, clients, metrics, nodes, tls })
     }
 
     /// The address for clients.
@@ -107,6 +109,19 @@ impl Node {
     /// The address for other nodes.
     pub fn cluster_address(&self) -> SocketAddr {
         self.nodes
+    }
+
+    /// Replaces the credentials for other nodes, and reads the files of TLS again, also those for clients. They apply to new connections; the present
+    /// ones stay.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Node::start`] for credentials and files. Nothing has changed then.
+    pub fn reload(&self, security: &Security) -> Result<()> {
+        check_nodes(self.nodes, security)?;
+        let credentials = Credentials::read(security)?;
+        self.tls.as_ref().map_or(Ok(()), TlsReloader::reload)?;
+        self.local.parts.dialer.replace(credentials);
+        Ok(())
     }
 
     #[cfg(test)]
@@ -190,7 +205,7 @@ fn told(name: &'static str, advertised: Option<String>, listening: &Address) -> 
 }
 
 fn check_nodes(address: SocketAddr, security: &Security) -> Result<()> {
-    match address.ip().is_loopback() || (security.secret.is_some() && security.tls.is_some()) {
+    match address.ip().is_loopback() || (!security.secrets.is_empty() && security.tls.is_some()) {
         true => Ok(()),
         false => Err(Error::ExposedToNodes(address)),
     }

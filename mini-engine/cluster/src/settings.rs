@@ -33,8 +33,8 @@ pub struct Settings {
 /// The credentials that nodes use with each other, and that commands use to change a cluster.
 #[derive(Clone, Default)]
 pub struct Security {
-    /// The shared secret of all nodes of the cluster.
-    pub secret: Option<Vec<u8>>,
+    /// The shared secret of all nodes of the cluster; during its change, the new one and the old one. A node accepts each of them.
+    pub secrets: Vec<Vec<u8>>,
     /// If given, nodes use TLS, and each presents its certificate.
     pub tls: Option<NodeTls>,
 }
@@ -68,7 +68,22 @@ impl Settings {
     }
 }
 
-/// The output leaves out the secret.
+impl Security {
+    /// The maximum number of [`Security::secrets`].
+    pub const MAX_SECRETS: usize = 2;
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_empty = self.secrets.iter().any(Vec::is_empty);
+        if !is_empty && self.secrets.len() <= Self::MAX_SECRETS {
+            return Ok(());
+        }
+        let found = if is_empty { "an empty one".into() } else { self.secrets.len().to_string() };
+        let expected = format!("at most {}, of at least one byte", Self::MAX_SECRETS);
+        Err(Error::InvalidSettings { name: "secrets", expected, found })
+    }
+}
+
+/// The output leaves out the secrets.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security").field("tls", &self.tls).finish_non_exhaustive()
@@ -82,7 +97,7 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         // Catches a secret in a log.
-        let security = Security { secret: Some(b"secret".to_vec()), tls: None };
+        let security = Security { secrets: vec![b"secret".to_vec()], tls: None };
         let shown = format!("{security:?}");
         assert!(!shown.contains("secret") && !shown.contains("115"), "{shown}");
     }

@@ -20,11 +20,25 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 /// The first line of `file`.
-pub(crate) fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
-    let place = file.display().to_string();
-    let text = std::fs::read(file).map_err(|source| Failure::Io { action: "read", place: place.clone(), source })?;
-    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    checked(&place, line.strip_suffix(b"\r").unwrap_or(line).to_vec())
+fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
+    let line = lines(file)?.into_iter().next().unwrap_or_default();
+    checked(&file.display().to_string(), line)
+}
+
+/// The lines of `file`; at least one.
+#[cfg(feature = "cluster")]
+pub(crate) fn read_secrets(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let (mut lines, place) = (lines(file)?, file.display().to_string());
+    let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0);
+    lines.truncate(last + 1);
+    lines.into_iter().map(|line| checked(&place, line)).collect()
+}
+
+fn lines(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let failed = |source| Failure::Io { action: "read", place: file.display().to_string(), source };
+    let text = std::fs::read(file).map_err(failed)?;
+    let lines = text.split(|&byte| byte == b'\n');
+    Ok(lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()).collect())
 }
 
 fn checked(place: &str, password: Vec<u8>) -> Result<Vec<u8>, Failure> {

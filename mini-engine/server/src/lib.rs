@@ -41,7 +41,7 @@ mod tls;
 mod transport;
 
 pub use error::{Error, Result};
-pub use net::{Address, Server, Stopper};
+pub use net::{Address, Server, Stopper, TlsReloader};
 pub use settings::{Limits, Protocol, ServerDurability, Settings, TlsFiles};
 
 /// The README's example, run as a test.

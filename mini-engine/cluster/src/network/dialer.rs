@@ -1,6 +1,7 @@
 //! [`Dialer`]: connects to nodes, with TLS if it is configured, and proves that this side has the secret.
 
 use std::io::{Error, ErrorKind, Result};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -17,44 +18,69 @@ use crate::wire::tls::{self, BetweenNodes};
 const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Connects to nodes, and accepts connections of nodes.
-pub(crate) struct Dialer {
-    secret: Vec<u8>,
+pub(crate) struct Dialer(RwLock<Arc<Credentials>>);
+
+/// What a new connection needs.
+pub(crate) struct Credentials {
+    secrets: Vec<Vec<u8>>,
     tls: Option<BetweenNodes>,
+}
+
+impl Credentials {
+    pub(crate) fn read(security: &Security) -> error::Result<Self> {
+        security.check()?;
+        let mut secrets = security.secrets.clone();
+        if secrets.is_empty() {
+            // The key of a proof that there is no secret.
+            secrets.push(Vec::new());
+        }
+        Ok(Self { secrets, tls: security.tls.as_ref().map(tls::between_nodes).transpose()? })
+    }
 }
 
 impl Dialer {
     pub(crate) fn new(security: &Security) -> error::Result<Self> {
-        let tls = security.tls.as_ref().map(tls::between_nodes).transpose()?;
-        Ok(Self { secret: security.secret.clone().unwrap_or_default(), tls })
+        Ok(Self(RwLock::new(Arc::new(Credentials::read(security)?))))
+    }
+
+    /// Replaces the credentials of new connections.
+    pub(crate) fn replace(&self, credentials: Credentials) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
+    }
+
+    fn credentials(&self) -> Arc<Credentials> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Connects to the node at `address`; if `audience` is given, the node must have this identity.
     pub(crate) async fn connect(&self, address: &str, audience: Audience) -> Result<Frames> {
-        let socket = timeout(CONNECT_DEADLINE, self.connect_in_time(address)).await??;
+        let Credentials { secrets, tls } = &*self.credentials();
+        let socket = timeout(CONNECT_DEADLINE, connect_in_time(address, tls.as_ref())).await??;
         let mut frames = Frames::new(socket);
-        handshake::ask(&mut frames, &self.secret, audience).await?;
+        handshake::ask(&mut frames, secrets, audience).await?;
         Ok(frames)
-    }
-
-    async fn connect_in_time(&self, address: &str) -> Result<Box<dyn Socket>> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|error| Error::new(ErrorKind::InvalidInput, format!("{host} is no name of a host: {error}")))?;
-        Ok(Box::new(tls.connector.connect(name, stream).await?))
     }
 
     /// Completes the handshake of an accepted connection. `own` is this node's identity.
     pub(crate) async fn accept(&self, stream: TcpStream, own: Audience) -> Result<Frames> {
+        let Credentials { secrets, tls } = &*self.credentials();
         stream.set_nodelay(true)?;
-        let socket: Box<dyn Socket> = match &self.tls {
+        let socket: Box<dyn Socket> = match tls {
             None => Box::new(stream),
             Some(tls) => Box::new(timeout(handshake::DEADLINE, tls.acceptor.accept(stream)).await??),
         };
         let mut frames = Frames::new(socket);
-        handshake::answer(&mut frames, &self.secret, own).await?;
+        handshake::answer(&mut frames, secrets, own).await?;
         Ok(frames)
     }
+}
+
+async fn connect_in_time(address: &str, tls: Option<&BetweenNodes>) -> Result<Box<dyn Socket>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else { return Ok(Box::new(stream)) };
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|error| Error::new(ErrorKind::InvalidInput, format!("{host} is no name of a host: {error}")))?;
+    Ok(Box::new(tls.connector.connect(name, stream).await?))
 }

@@ -9,5 +9,6 @@ mod observed;
 mod placement;
 mod refusals;
 mod requests;
+mod secrets;
 mod support;
 mod time;

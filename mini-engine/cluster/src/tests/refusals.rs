@@ -12,7 +12,7 @@ use crate::{ControlClient, Error, Node, NodeTls, Security, Settings};
 async fn who_does_not_know_the_secret_learns_nothing_and_rubbish_does_no_harm() {
     // Catches a node that replies to strangers, and a node that ends, or allocates memory, because of their input.
     let cluster = Cluster::new(1, 1).await;
-    let stranger = ControlClient::new(&Security { secret: Some(b"guess".to_vec()), tls: None }).unwrap();
+    let stranger = ControlClient::new(&Security { secrets: vec![b"guess".to_vec()], tls: None }).unwrap();
     let error = stranger.status(&cluster.address(1)).await.unwrap_err().to_string();
     assert!(error.contains("secret"), "{error}");
     for rubbish in
@@ -44,7 +44,7 @@ async fn a_node_that_must_not_start_says_why() {
     let new = || cluster.settings(2);
     let error = refused(Settings { cluster_listen: "0.0.0.0:0".into(), ..new() }).await;
     assert!(matches!(error, Error::ExposedToNodes(_)), "{error}");
-    let half = Security { secret: Some(b"secret".to_vec()), tls: None };
+    let half = Security { secrets: vec![b"secret".to_vec()], tls: None };
     let error = refused(Settings { cluster_listen: "0.0.0.0:0".into(), security: half, ..new() }).await;
     assert!(matches!(error, Error::ExposedToNodes(_)), "{error}");
     let error = refused(Settings { listen: "0.0.0.0:0".into(), ..new() }).await;
@@ -68,8 +68,8 @@ fn certificate(dir: &std::path::Path) -> NodeTls {
 async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     // Catches TLS that is required on one side only, and a certificate that nobody checks.
     let (ours, others) = (proof::TempDir::new().unwrap(), proof::TempDir::new().unwrap());
-    let secret = Some(b"secret".to_vec());
-    let of = |dir: &proof::TempDir| Security { secret: secret.clone(), tls: Some(certificate(dir.path())) };
+    let secrets = vec![b"secret".to_vec()];
+    let of = |dir: &proof::TempDir| Security { secrets: secrets.clone(), tls: Some(certificate(dir.path())) };
     let security = of(&ours);
     let unused = Cluster::without_init(0).await;
     let settings =
@@ -77,7 +77,7 @@ async fn with_tls_only_who_shows_a_certificate_of_the_authority_is_let_in() {
     let node = Node::start(settings).await.unwrap();
     let address = node.cluster_address().to_string();
     ControlClient::new(&security).unwrap().init(from_ref(&address), 1, 1).await.unwrap();
-    let without = ControlClient::new(&Security { secret: secret.clone(), tls: None }).unwrap();
+    let without = ControlClient::new(&Security { secrets: secrets.clone(), tls: None }).unwrap();
     let wrong = ControlClient::new(&of(&others)).unwrap();
     for stranger in [without, wrong] {
         assert!(stranger.status(&address).await.is_err());

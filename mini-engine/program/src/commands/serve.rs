@@ -193,7 +193,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     args.node.check()?;
     #[cfg(feature = "cluster")]
     if args.node.cluster {
-        return serve::run(args.node.settings(&args.database.path, &args.listen, args.settings(password))?);
+        let settings = args.node.settings(&args.database.path, &args.listen, args.settings(password))?;
+        return serve::run(&args.node, settings);
     }
     let settings = args.settings(password);
     let server = Server::bind(&args.listen, settings)?;

@@ -11,7 +11,7 @@ use crate::password;
 /// The options of a command that sends requests to nodes.
 #[derive(Args)]
 pub(crate) struct SecurityArgs {
-    /// The secret of all nodes is the first line of this file
+    /// The secret of all nodes is in this file; during its change, the new one and the old one, each on a line
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
     /// Speak TLS, and show the certificate in this PEM file
@@ -39,5 +39,6 @@ pub(super) fn read(secret_file: Option<&Path>, tls: [&Option<PathBuf>; 3]) -> Re
         }
         _ => None,
     };
-    Ok(Security { secret: secret_file.map(password::read_file).transpose()?, tls })
+    let secrets = secret_file.map(password::read_secrets).transpose()?.unwrap_or_default();
+    Ok(Security { secrets, tls })
 }

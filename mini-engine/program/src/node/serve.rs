@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
-use mini_engine_cluster::{Node, Settings};
+use mini_engine_cluster::{Node, Security, Settings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +33,8 @@ pub(crate) struct NodeArgs {
     /// The address that clients are told, if it is another one than --listen, or that is a Unix socket
     #[arg(long, value_name = "ADDR", requires = "cluster")]
     advertise: Option<String>,
-    /// The secret of all nodes is the first line of this file
+    /// The secret of all nodes is in this file; during its change, the new one and the old one, each on a line. SIGHUP
+    /// makes the node read this file, and the files of TLS, again
     #[arg(long, value_name = "FILE", requires = "cluster")]
     cluster_secret_file: Option<PathBuf>,
     /// Speak TLS with the other nodes, and show them the certificate in this PEM file
@@ -70,38 +71,51 @@ impl NodeArgs {
         listen: &str,
         clients: mini_engine_server::Settings,
     ) -> Result<Settings, Failure> {
-        let tls = [&self.cluster_tls_cert, &self.cluster_tls_key, &self.cluster_tls_ca];
         Ok(Settings {
             dir: dir.to_owned(),
             listen: listen.to_owned(),
             advertise: self.advertise.clone(),
             cluster_listen: self.cluster_listen.clone().unwrap_or_default(),
             cluster_advertise: self.cluster_advertise.clone(),
-            security: security::read(self.cluster_secret_file.as_deref(), tls)?,
+            security: self.security()?,
             clients,
             election_timeout: Duration::from_millis(u64::from(self.election_timeout_ms)),
         })
     }
+
+    fn security(&self) -> Result<Security, Failure> {
+        let tls = [&self.cluster_tls_cert, &self.cluster_tls_key, &self.cluster_tls_ca];
+        security::read(self.cluster_secret_file.as_deref(), tls)
+    }
 }
 
-/// Runs a node until a signal or a failure ends it.
-pub(crate) fn run(settings: Settings) -> Result<Exit, Failure> {
+/// Runs a node until a signal or a failure ends it. SIGHUP makes it read the files of `args` again.
+pub(crate) fn run(args: &NodeArgs, settings: Settings) -> Result<Exit, Failure> {
     // A node's exit code is rarely read, so later errors go to its log, with or without -v.
     trace::to_stderr(LevelFilter::WARN);
     allow_files();
     runtime::run(async {
         let dir = settings.dir.display().to_string();
-        let stop =
-            stop_signal().map_err(|source| Failure::Io { action: "wait for", place: "signals".into(), source })?;
+        let signals = || Ok((stop_signal()?, signal(SignalKind::hangup())?));
+        let (stop, mut hangup) =
+            signals().map_err(|source| Failure::Io { action: "wait for", place: "signals".into(), source })?;
+        tokio::pin!(stop);
         let mut node = Node::start(settings).await?;
         output::say(format_args!("nodes reach this one on {}", node.cluster_address()));
         if let Some(metrics) = node.metrics_address() {
             output::say(format_args!("metrics at http://{metrics}/metrics"));
         }
         output::say(format_args!("serving {dir} on {}", node.clients_address()));
-        let failure = tokio::select! {
-            failure = node.failed() => Some(failure),
-            () = stop => None,
+        let failure = loop {
+            tokio::select! {
+                failure = node.failed() => break Some(failure),
+                () = &mut stop => break None,
+                _ = hangup.recv() => {}
+            }
+            match args.security().and_then(|security| Ok(node.reload(&security)?)) {
+                Ok(()) => output::say(format_args!("the secrets and the files of TLS were read again")),
+                Err(error) => tracing::error!("the old secrets and certificates stay, because SIGHUP failed: {error}"),
+            }
         };
         let stopped = node.stop().await;
         if let Some(failure) = failure {

@@ -25,7 +25,7 @@ use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::connection::{Connection, READ_BYTES};
-use super::listener::Listener;
+use super::listener::{Listener, TlsReloader};
 use super::long_wait::LongWait;
 use super::worker::Workers;
 use crate::error::{self, Result};
@@ -35,7 +35,6 @@ use crate::state::context::Work;
 use crate::state::job::Job;
 use crate::state::refused::Cause;
 use crate::state::shared::Shared;
-use crate::tls::ServerConfig;
 use crate::transport::Stream;
 
 const LISTENER: Token = Token(usize::MAX);
@@ -57,7 +56,7 @@ pub(crate) struct Listeners {
     pub(crate) clients: Listener,
     pub(crate) metrics: Option<Listener>,
     /// The TLS configuration, if clients of a TCP address must use TLS.
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<TlsReloader>,
 }
 
 pub(crate) struct EventLoop {

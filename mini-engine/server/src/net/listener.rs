@@ -6,11 +6,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener};
 
+use crate::error::Result;
+use crate::settings::TlsFiles;
 use crate::tls::{self, ServerConfig};
 use crate::transport::Stream;
 
@@ -31,6 +33,33 @@ impl fmt::Display for Address {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
+    }
+}
+
+/// Reads the certificate and the key for clients again while the server runs.
+#[derive(Clone, Debug)]
+pub struct TlsReloader {
+    files: TlsFiles,
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+impl TlsReloader {
+    pub(crate) fn new(files: &TlsFiles) -> Result<Self> {
+        Ok(Self { files: files.clone(), config: Arc::new(RwLock::new(tls::for_clients(files)?)) })
+    }
+
+    /// Reads the files again. New connections use what is in them; the present ones stay.
+    ///
+    /// # Errors
+    /// [`Error::Tls`](crate::Error::Tls). Nothing has changed then.
+    pub fn reload(&self) -> Result<()> {
+        let new = tls::for_clients(&self.files)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -65,9 +94,9 @@ impl Listener {
     }
 
     /// Accepts a client. On a Unix socket there is no TLS: no data leaves the machine.
-    pub(crate) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Box<dyn Stream>> {
+    pub(crate) fn accept(&self, tls: Option<&TlsReloader>) -> io::Result<Box<dyn Stream>> {
         Ok(match (self, tls) {
-            (Self::Tcp(listener), Some(config)) => tls::accept(config, listener.accept()?.0)?,
+            (Self::Tcp(listener), Some(tls)) => tls::accept(&tls.config(), listener.accept()?.0)?,
             (Self::Tcp(listener), None) => Box::new(listener.accept()?.0),
             (Self::Unix(listener, _), _) => Box::new(listener.accept()?.0),
         })

@@ -9,7 +9,7 @@ mod long_wait;
 mod server;
 mod worker;
 
-pub use listener::Address;
+pub use listener::{Address, TlsReloader};
 pub use server::{Server, Stopper};
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use mini_engine::Db;
@@ -11,13 +10,12 @@ use mio::net::UnixStream;
 use super::address;
 use super::event_loop::{EventLoop, Listeners};
 use super::limits;
-use super::listener::{Address, Listener};
+use super::listener::{Address, Listener, TlsReloader};
 use crate::error::{Result, io};
 use crate::groups::Cluster;
 use crate::settings::Settings;
 use crate::state::clock::since_1970;
 use crate::state::shared::Shared;
-use crate::tls::{self, ServerConfig};
 
 /// A server that listens for clients, and serves them once it [runs](Server::run).
 ///
@@ -41,7 +39,7 @@ use crate::tls::{self, ServerConfig};
 pub struct Server {
     clients: (Listener, Address),
     metrics: Option<(Listener, Address)>,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<TlsReloader>,
     settings: Settings,
     /// The two ends of the socket pair through which a byte makes the server end.
     stop: (UnixStream, StdUnixStream),
@@ -59,7 +57,7 @@ impl Server {
     /// [`Error::Tls`](crate::Error::Tls); [`Error::Io`](crate::Error::Io).
     pub fn bind(listen: &str, settings: Settings) -> Result<Self> {
         limits::check(&settings)?;
-        let tls = settings.tls.as_ref().map(tls::for_clients).transpose()?;
+        let tls = settings.tls.as_ref().map(TlsReloader::new).transpose()?;
         let addressed = |listener: Listener, listen: &str| match listener.address() {
             Ok(address) => Ok((listener, address)),
             Err(error) => Err(io("ask for the address of", listen)(error)),
@@ -86,6 +84,11 @@ impl Server {
     /// The address at which the server serves its metrics, if there is one.
     pub fn metrics_address(&self) -> Option<&Address> {
         self.metrics.as_ref().map(|(_, address)| address)
+    }
+
+    /// If the server uses TLS: reads its certificate and key again, from another thread.
+    pub fn tls_reloader(&self) -> Option<TlsReloader> {
+        self.tls.clone()
     }
 
     /// A [`Stopper`] to end the server from another thread.

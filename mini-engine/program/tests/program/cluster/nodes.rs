@@ -37,6 +37,8 @@ pub(super) struct Node {
     log: PathBuf,
     /// Additional environment variables of its process.
     pub(super) environment: Vec<(&'static str, String)>,
+    /// Additional options of its process.
+    pub(super) options: Vec<String>,
     process: Option<Child>,
 }
 
@@ -44,7 +46,7 @@ impl Node {
     /// The command that starts the process.
     pub(super) fn command(&self) -> Command {
         let mut command = serve(&self.directory, &self.address.to_string(), &self.peers.to_string());
-        command.args(["--cluster-advertise", &self.advertised.to_string()]);
+        command.args(["--cluster-advertise", &self.advertised.to_string()]).args(&self.options);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -62,7 +64,7 @@ impl Node {
         true
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().expect("it runs");
         kill_process(Pid::from_child(process), signal).expect("signal");
     }
@@ -146,6 +148,7 @@ impl Cluster {
             advertised: if self.is_direct { self.links.direct(peers) } else { self.links.proxy(peers) },
             log: self.room.path(&format!("node-{number}.log")),
             environment: Vec::new(),
+            options: Vec::new(),
             process: None,
         });
         number

@@ -1,6 +1,9 @@
 //! Nodes that must not start, and clusters that must not be made.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
 
 use super::client::{Connection, Reply};
 use super::nodes::{Cluster, serve};
@@ -62,6 +65,33 @@ fn a_cluster_address_that_others_reach_needs_a_secret_and_tls() {
     let said = run_with(serve(&directory, "127.0.0.1:0", "0.0.0.0:0"), b"").refused(2);
     check_says(&said, "0.0.0.0:0|--cluster-secret-file|--cluster-tls-cert");
     assert!(!directory.exists());
+}
+
+#[test]
+fn at_sighup_a_node_reads_its_secrets_again_and_keeps_them_if_it_cannot() {
+    // Catches a node that ends at SIGHUP, or loses its secrets to a file that is being written.
+    let (mut cluster, room) = (Cluster::started(0), Room::new());
+    let [secrets, ours] = ["node", "ours"].map(|name| room.path(name));
+    fs::write(&secrets, "old\n").expect("write");
+    let node = cluster.make_node();
+    cluster.nodes[node].options = vec!["--cluster-secret-file".into(), secrets.display().to_string()];
+    cluster.start(node);
+    for (text, logged, admitted, refused) in [
+        ("new\r\nold\n\n", "were read again", "old", "other"),
+        ("\n", "the old secrets and certificates stay", "new", "other"),
+        ("new\nold\nolder", "secrets: expected at most 2", "old", "older"),
+        ("new", "were read again", "new", "old"),
+    ] {
+        fs::write(&secrets, text).expect("write");
+        let begin = cluster.nodes[node].said().len();
+        cluster.nodes[node].signal(Signal::HUP);
+        wait_for(logged, || cluster.nodes[node].said()[begin..].contains(logged));
+        for (secret, said) in [(admitted, "it is in no cluster"), (refused, "the same secret")] {
+            fs::write(&ours, secret).expect("write");
+            let command = format!("status {} --secret-file {}", cluster.nodes[node].advertised, ours.display());
+            check_says(&cluster.admin(&command).refused(4), said);
+        }
+    }
 }
 
 #[test]

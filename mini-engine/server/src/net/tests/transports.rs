@@ -108,6 +108,29 @@ fn tls_carries_pipelines_and_long_values_both_ways_and_tells_its_end() {
 }
 
 #[test]
+fn a_new_certificate_is_for_new_clients_and_a_useless_file_changes_nothing() {
+    // Catches a reload without effect, one that disconnects clients, and one that leaves the server without a certificate.
+    let directory = proof::TempDir::new().expect("a temporary directory");
+    let files = certify(directory.path());
+    let bound = Server::bind("127.0.0.1:0", Settings { tls: Some(files.clone()), ..Settings::default() });
+    let bound = bound.expect("a port");
+    let reloader = bound.tls_reloader().expect("TLS");
+    let server = Running::of(bound);
+    let mut old = tls_client(&server, &files);
+    assert_eq!(ask(&mut old, "PING\r\n", 1), ["+PONG"]);
+    std::fs::write(&files.key, "").expect("write");
+    assert!(reloader.reload().is_err());
+    assert_eq!(ask(&mut tls_client(&server, &files), "PING\r\n", 1), ["+PONG"]);
+    certify(directory.path());
+    reloader.reload().expect("files that can be used");
+    // This client trusts only the new certificate.
+    assert_eq!(ask(&mut tls_client(&server, &files), "PING\r\n", 1), ["+PONG"]);
+    assert_eq!(ask(&mut old, "PING\r\n", 1), ["+PONG"]);
+    old.write_all(b"SHUTDOWN\r\n").expect("send");
+    assert!(server.thread.join().expect("no panic").is_ok());
+}
+
+#[test]
 fn files_that_tls_cannot_use_are_named() {
     // Catches a server that starts without the configured encryption.
     let directory = proof::TempDir::new().expect("a temporary directory");
