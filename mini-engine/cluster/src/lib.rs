@@ -82,6 +82,7 @@ pub use places::{Membership, Place, Places};
 pub use settings::{MAX_GROUPS, NodeTls, Security, Settings};
 pub use types::{Member, Position};
 pub use wire::control::{Description, GroupDescription};
+pub use wire::version::Versions;
 
 #[cfg(test)]
 mod tests;

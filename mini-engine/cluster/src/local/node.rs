@@ -19,6 +19,7 @@ use crate::group::{Group, Parts};
 use crate::identity::{Identity, Joined, Record};
 use crate::wire::control::Description;
 use crate::wire::handshake::Audience;
+use crate::wire::version;
 
 /// A stopped group may hold its log open for a moment: opening is tried this many times.
 const TRIES: usize = 100;
@@ -189,6 +190,8 @@ impl Local {
             disk_free: space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
             groups: described.collect(),
             places: groups.map(|groups| groups.places()).unwrap_or_default(),
+            release: env!("CARGO_PKG_VERSION").into(),
+            protocol: version::OWN,
         }
     }
 }

@@ -11,8 +11,9 @@ use tokio::time::timeout;
 use crate::error;
 use crate::settings::Security;
 use crate::wire::frames::{Frames, Socket};
-use crate::wire::handshake::{self, Audience};
+use crate::wire::handshake::{self, Audience, Terms};
 use crate::wire::tls::{self, BetweenNodes};
+use crate::wire::version;
 
 /// Longer than connecting to a reachable node takes.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
@@ -22,7 +23,7 @@ pub(crate) struct Dialer(RwLock<Arc<Credentials>>);
 
 /// What a new connection needs.
 pub(crate) struct Credentials {
-    secrets: Vec<Vec<u8>>,
+    terms: Terms,
     tls: Option<BetweenNodes>,
 }
 
@@ -34,7 +35,8 @@ impl Credentials {
             // The key of a proof that there is no secret.
             secrets.push(Vec::new());
         }
-        Ok(Self { secrets, tls: security.tls.as_ref().map(tls::between_nodes).transpose()? })
+        let tls = security.tls.as_ref().map(tls::between_nodes).transpose()?;
+        Ok(Self { terms: Terms { secrets, versions: version::OWN }, tls })
     }
 }
 
@@ -48,29 +50,38 @@ impl Dialer {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
     }
 
+    /// Speaks these versions from now on, like a node of another release.
+    #[cfg(test)]
+    pub(crate) fn speak(&self, versions: version::Versions) {
+        let mut credentials = Credentials::read(&Security::default()).expect("no files");
+        credentials.terms.versions = versions;
+        self.replace(credentials);
+    }
+
     fn credentials(&self) -> Arc<Credentials> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Connects to the node at `address`; if `audience` is given, the node must have this identity.
     pub(crate) async fn connect(&self, address: &str, audience: Audience) -> Result<Frames> {
-        let Credentials { secrets, tls } = &*self.credentials();
+        let Credentials { terms, tls } = &*self.credentials();
         let socket = timeout(CONNECT_DEADLINE, connect_in_time(address, tls.as_ref())).await??;
         let mut frames = Frames::new(socket);
-        handshake::ask(&mut frames, secrets, audience).await?;
+        let version = handshake::ask(&mut frames, terms, audience).await?;
+        tracing::debug!(address, version, "connected to a node");
         Ok(frames)
     }
 
     /// Completes the handshake of an accepted connection. `own` is this node's identity.
     pub(crate) async fn accept(&self, stream: TcpStream, own: Audience) -> Result<Frames> {
-        let Credentials { secrets, tls } = &*self.credentials();
+        let Credentials { terms, tls } = &*self.credentials();
         stream.set_nodelay(true)?;
         let socket: Box<dyn Socket> = match tls {
             None => Box::new(stream),
             Some(tls) => Box::new(timeout(handshake::DEADLINE, tls.acceptor.accept(stream)).await??),
         };
         let mut frames = Frames::new(socket);
-        handshake::answer(&mut frames, secrets, own).await?;
+        handshake::answer(&mut frames, terms, own).await?;
         Ok(frames)
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::identity::{Identity, Joined};
 use crate::places::Places;
 use crate::types::{Member, Position};
+use crate::wire::version::Versions;
 
 /// A control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,6 +56,10 @@ pub struct Description {
     pub groups: BTreeMap<u32, GroupDescription>,
     /// The places of all groups, including those on this node.
     pub places: Places,
+    /// The version of the software.
+    pub release: String,
+    /// The versions of the protocol that the node speaks with others.
+    pub protocol: Versions,
 }
 
 /// A node's description of one of its groups.

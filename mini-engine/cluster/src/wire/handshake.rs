@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! client                              server
-//!   Hello { nonce, audience }   ──►
-//!                               ◄──   Challenge { nonce, a proof of the server by each of its secrets }, or Refused
+//!   Hello { versions, nonce,
+//!           audience }          ──►
+//!                               ◄──   Challenge { version, nonce, a proof of the server by each of its secrets }, or Refused
 //!   proof of the client         ──►
 //!                               ◄──   Welcome, or Refused
 //! ```
 //!
-//! A proof is an HMAC-SHA256 with the secret as its key, over the side's name, both nonces and the audience. The nonces are fresh, so a proof that
+//! A proof is an HMAC-SHA256 with the secret as its key, over the side's name, the versions, both nonces and the audience. The nonces are fresh, so a proof that
 //! was overheard is useless in another conversation; the side's name prevents that a proof is sent back to its author. Without a secret the key is
 //! empty, and the proof only shows that neither side has a secret. The secret does not encrypt or protect the following messages; TLS does.
+//!
+//! The server chooses the newest [version](super::version) that both sides speak. `Hello` and `Refused` are the same in all versions.
 //!
 //! During a change of the secret a side has two. The client answers by the first of its own that the server has proved, and the server accepts both. So
 //! sides that share one understand each other, whichever else they have.
@@ -26,9 +29,8 @@ use sha2::Sha256;
 use tokio::time::timeout;
 
 use super::frames::Frames;
+use super::version::Versions;
 
-/// Must change with every change of the messages.
-const VERSION: u32 = 5;
 const MAGIC: [u8; 8] = *b"mini-eng";
 /// The maximum time of the whole handshake.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
@@ -39,17 +41,24 @@ type Proof = [u8; 32];
 /// The identity of the node that a client intends to reach: the numbers of the cluster and of the node. `None`: any node.
 pub(crate) type Audience = Option<(u64, u64)>;
 
+/// What one side brings to every conversation.
+pub(crate) struct Terms {
+    /// At least one.
+    pub(crate) secrets: Vec<Vec<u8>>,
+    pub(crate) versions: Versions,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Hello {
     magic: [u8; 8],
-    version: u32,
+    versions: Versions,
     nonce: Nonce,
     audience: Audience,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Challenge {
-    Challenge { nonce: Nonce, proofs: Vec<Proof> },
+    Challenge { version: u32, nonce: Nonce, proofs: Vec<Proof> },
     Refused(String),
 }
 
@@ -69,6 +78,9 @@ enum Side {
 #[derive(Clone, Copy)]
 struct Conversation<'a> {
     secret: &'a [u8],
+    /// The versions that the client speaks.
+    offered: Versions,
+    version: u32,
     client: Nonce,
     server: Nonce,
     audience: Audience,
@@ -81,7 +93,9 @@ impl<'a> Conversation<'a> {
             Side::Client => b"client",
             Side::Server => b"server",
         });
-        mac.update(&VERSION.to_le_bytes());
+        for version in [self.offered.oldest, self.offered.newest, self.version] {
+            mac.update(&version.to_le_bytes());
+        }
         mac.update(&self.client);
         mac.update(&self.server);
         let (cluster, node) = self.audience.unwrap_or_default();
@@ -127,21 +141,21 @@ fn refused(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::PermissionDenied, reason.into())
 }
 
-/// The client's side. There is at least one secret.
-pub(crate) async fn ask(frames: &mut Frames, secrets: &[Vec<u8>], audience: Audience) -> Result<()> {
-    timeout(DEADLINE, ask_in_time(frames, secrets, audience)).await?
+/// The client's side. Returns the version that both sides speak from now on.
+pub(crate) async fn ask(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<u32> {
+    timeout(DEADLINE, ask_in_time(frames, terms, audience)).await?
 }
 
-async fn ask_in_time(frames: &mut Frames, secrets: &[Vec<u8>], audience: Audience) -> Result<()> {
-    let client = nonce()?;
-    frames.send(&Hello { magic: MAGIC, version: VERSION, nonce: client, audience }).await?;
-    let (server, proofs) = match frames.receive().await? {
-        Challenge::Challenge { nonce, proofs } => (nonce, proofs),
+async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<u32> {
+    let (client, offered) = (nonce()?, terms.versions);
+    frames.send(&Hello { magic: MAGIC, versions: offered, nonce: client, audience }).await?;
+    let (version, server, proofs) = match frames.receive().await? {
+        Challenge::Challenge { version, nonce, proofs } => (version, nonce, proofs),
         // From a stranger: no control characters get into a log or a terminal.
         Challenge::Refused(reason) => return Err(refused(reason.escape_debug().to_string())),
     };
-    let conversation = Conversation { secret: &[], client, server, audience };
-    let Some(conversation) = conversation.proved(secrets, Side::Server, &proofs)? else {
+    let conversation = Conversation { secret: &[], offered, version, client, server, audience };
+    let Some(conversation) = conversation.proved(&terms.secrets, Side::Server, &proofs)? else {
         // So that the other side logs it too. A proof would help it to guess the secret.
         frames.send(&Proof::default()).await.ok();
         return Err(refused("the node does not have the same secret"));
@@ -150,27 +164,28 @@ async fn ask_in_time(frames: &mut Frames, secrets: &[Vec<u8>], audience: Audienc
     match frames.receive().await? {
         Verdict::Welcome => {
             frames.trust();
-            Ok(())
+            Ok(version)
         }
         Verdict::Refused(reason) => Err(refused(reason)),
     }
 }
 
-/// The server's side. `own` is the node's identity, if it has one.
-pub(crate) async fn answer(frames: &mut Frames, secrets: &[Vec<u8>], own: Audience) -> Result<()> {
-    timeout(DEADLINE, answer_in_time(frames, secrets, own)).await?
+/// The server's side, as `ask`. `own` is the node's identity, if it has one.
+pub(crate) async fn answer(frames: &mut Frames, terms: &Terms, own: Audience) -> Result<u32> {
+    timeout(DEADLINE, answer_in_time(frames, terms, own)).await?
 }
 
-async fn answer_in_time(frames: &mut Frames, secrets: &[Vec<u8>], own: Audience) -> Result<()> {
-    let Hello { magic, version, nonce: client, audience } = frames.receive().await?;
-    if magic != MAGIC || version != VERSION {
-        let reason = format!("expected version {VERSION} of the protocol between nodes, found {version}");
+async fn answer_in_time(frames: &mut Frames, Terms { secrets, versions }: &Terms, own: Audience) -> Result<u32> {
+    let Hello { magic, versions: offered, nonce: client, audience } = frames.receive().await?;
+    let common = versions.common(offered).filter(|_| magic == MAGIC);
+    let Some(version) = common else {
+        let reason = versions.refusal(offered);
         frames.send(&Challenge::Refused(reason.clone())).await?;
         return Err(refused(reason));
-    }
-    let conversation = Conversation { secret: &[], client, server: nonce()?, audience };
+    };
+    let conversation = Conversation { secret: &[], offered, version, client, server: nonce()?, audience };
     let proofs = secrets.iter().map(|secret| conversation.with(secret).proof(Side::Server)).collect::<Result<_>>()?;
-    frames.send(&Challenge::Challenge { nonce: conversation.server, proofs }).await?;
+    frames.send(&Challenge::Challenge { version, nonce: conversation.server, proofs }).await?;
     let proof: Proof = frames.receive().await?;
     let reason = if conversation.proved(secrets, Side::Client, &[proof])?.is_none() {
         "the secrets differ".to_owned()
@@ -180,7 +195,7 @@ async fn answer_in_time(frames: &mut Frames, secrets: &[Vec<u8>], own: Audience)
     } else {
         frames.send(&Verdict::Welcome).await?;
         frames.trust();
-        return Ok(());
+        return Ok(version);
     };
     frames.send(&Verdict::Refused(reason.clone())).await.ok();
     Err(refused(reason))
@@ -197,19 +212,27 @@ fn shown(audience: Audience) -> String {
 mod tests {
     use super::*;
 
+    const VERSIONS: Versions = Versions { oldest: 5, newest: 6 };
+
+    fn terms(secrets: &[&str], versions: Versions) -> Terms {
+        Terms { secrets: secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect(), versions }
+    }
+
+    async fn talk(secrets: [&[&str]; 2], audience: Audience, own: Audience) -> [Result<u32>; 2] {
+        talk_on(secrets.map(|secrets| terms(secrets, VERSIONS)), audience, own).await
+    }
+
     /// The results of both sides of a conversation.
-    async fn talk(secrets: [&[&str]; 2], audience: Audience, own: Audience) -> [Result<()>; 2] {
-        let secrets =
-            secrets.map(|secrets| secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect::<Vec<_>>());
+    async fn talk_on(terms: [Terms; 2], audience: Audience, own: Audience) -> [Result<u32>; 2] {
         let (client, server) = tokio::io::duplex(1 << 12);
         let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
         let ask = async {
-            let asked = ask(&mut client, &secrets[0], audience).await;
+            let asked = ask(&mut client, &terms[0], audience).await;
             // The server must not wait for a client that has given up.
             drop(client);
             asked
         };
-        let (asked, answered) = tokio::join!(ask, answer(&mut server, &secrets[1], own));
+        let (asked, answered) = tokio::join!(ask, answer(&mut server, &terms[1], own));
         [asked, answered]
     }
 
@@ -238,7 +261,7 @@ mod tests {
         for secrets in different {
             let both = talk(secrets, None, one).await;
             assert!(both.iter().all(Result::is_err), "{both:?}");
-            let say_so = |side: &Result<()>| side.as_ref().unwrap_err().to_string().contains("secret");
+            let say_so = |side: &Result<u32>| side.as_ref().unwrap_err().to_string().contains("secret");
             assert!(both.iter().all(say_so), "{both:?}");
         }
         for (audience, own) in [(one, two), (one, None), (Some((8, 1)), one)] {
@@ -249,30 +272,64 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_newest_common_version_is_spoken_and_without_one_both_ranges_are_named() {
+        // Catches a node that is shut out during an upgrade, and a refusal that does not say how to go on.
+        let talk = async |versions: [(u32, u32); 2]| {
+            let versions = versions.map(|(oldest, newest)| Versions { oldest, newest });
+            talk_on(versions.map(|versions| terms(&["s"], versions)), None, None).await
+        };
+        for (sides, common) in
+            [([(5, 5), (5, 5)], 5), ([(5, 6), (5, 5)], 5), ([(5, 6), (6, 8)], 6), ([(6, 9), (5, 8)], 8)]
+        {
+            assert_eq!(talk(sides).await.map(Result::unwrap), [common; 2], "{sides:?}");
+        }
+        for (sides, named) in
+            [([(5, 5), (6, 7)], "speaks 6 to 7, the other side 5;"), ([(6, 6), (5, 5)], "speaks 5, the other side 6;")]
+        {
+            for side in talk(sides).await {
+                let said = side.unwrap_err().to_string();
+                assert!(said.contains(named) && said.contains("upgrade by way of"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_begins_a_conversation_is_the_same_in_all_versions() {
+        // Catches a changed beginning: such a node cannot even be refused by others with a reason.
+        let (nonce, audience) = ([7; 32], Some((8, 9)));
+        let hello = Hello { magic: MAGIC, versions: VERSIONS, nonce, audience };
+        assert_eq!(postcard::to_stdvec(&hello).unwrap(), [&b"mini-eng"[..], &[5, 6], &nonce, &[1, 8, 9]].concat());
+        assert_eq!(postcard::to_stdvec(&Challenge::Refused("no".into())).unwrap(), b"\x01\x02no");
+    }
+
+    #[tokio::test]
     async fn the_refusal_of_a_stranger_controls_no_terminal() {
         // Catches text of a stranger that forges lines of the log.
         let (client, server) = tokio::io::duplex(1 << 12);
         let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
         server.send(&Challenge::Refused("\x1b[2J\nall is well".into())).await.unwrap();
-        let error = ask(&mut client, &[vec![]], None).await.unwrap_err().to_string();
+        let error = ask(&mut client, &terms(&[""], VERSIONS), None).await.unwrap_err().to_string();
         assert_eq!(error, "\\u{1b}[2J\\nall is well");
     }
 
     #[tokio::test]
     async fn a_proof_is_of_no_use_for_the_other_side_or_in_another_conversation() {
         // Catches a proof that can be sent back to its author, or used again.
-        let conversation = Conversation { secret: b"s", client: [1; 32], server: [2; 32], audience: None };
+        let (client, server) = ([1; 32], [2; 32]);
+        let conversation = Conversation { secret: b"s", offered: VERSIONS, version: 6, client, server, audience: None };
         let proof = conversation.proof(Side::Server).unwrap();
         assert!(conversation.is_proved(Side::Server, &proof).unwrap());
         assert!(!conversation.is_proved(Side::Client, &proof).unwrap());
-        let changes: [fn(&mut Conversation<'_>); 4] = [
+        let changes: [fn(&mut Conversation<'_>); 6] = [
             |other| other.client = [3; 32],
             |other| other.server = [3; 32],
             |other| other.audience = Some((0, 0)),
             |other| other.secret = b"t",
+            |other| other.version = 5,
+            |other| other.offered.newest = 5,
         ];
         for change in changes {
-            let mut other = Conversation { secret: b"s", client: [1; 32], server: [2; 32], audience: None };
+            let mut other = conversation;
             change(&mut other);
             assert!(!other.is_proved(Side::Server, &proof).unwrap());
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use indicatif::HumanBytes;
-use mini_engine_cluster::{ClockOffset, NodeStatus, Status};
+use mini_engine_cluster::{ClockOffset, Description, NodeStatus, Status};
 use serde_json::{Value, json};
 
 use crate::size::counted;
@@ -16,10 +16,11 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     let nodes = counted(status.nodes.len() as u64, "node", "nodes");
     let groups = counted(u64::from(status.groups), "group", "groups");
     writeln!(out, "cluster {:016x}: {nodes}, {groups}", status.cluster)?;
-    let lines: Vec<[String; 8]> = status.nodes.iter().map(|node| line(status, node)).collect();
-    let head = ["node", "clients", "nodes", "groups", "role", "lag", "clock", "disk free"].map(str::to_owned);
+    let lines: Vec<[String; 9]> = status.nodes.iter().map(|node| line(status, node)).collect();
+    let head =
+        ["node", "clients", "nodes", "groups", "role", "lag", "clock", "disk free", "version"].map(str::to_owned);
     let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: [usize; 9] = std::array::from_fn(width);
     for line in [&head].into_iter().chain(&lines) {
         let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
@@ -63,13 +64,15 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn line(status: &Status, node: &NodeStatus) -> [String; 8] {
+fn line(status: &Status, node: &NodeStatus) -> [String; 9] {
     let unknown = || "-".to_owned();
     let groups = status.groups_of(node.node);
     let lags = groups.iter().map(|group| status.lag(node.node, *group));
     // The largest lag of the node's groups.
     let lag = lags.collect::<Option<Vec<_>>>().and_then(|lags| lags.into_iter().max());
-    let disk = node.description.as_ref().ok().and_then(|description| description.disk_free);
+    let description = node.description.as_ref().ok();
+    let disk = description.and_then(|description| description.disk_free);
+    let version = description.map(|Description { release, protocol, .. }| format!("{release} (protocol {protocol})"));
     [
         node.node.to_string(),
         node.member.clients.clone(),
@@ -79,6 +82,7 @@ fn line(status: &Status, node: &NodeStatus) -> [String; 8] {
         lag.map_or_else(unknown, |lag| lag.to_string()),
         node.clock.map_or_else(unknown, shown),
         disk.map_or_else(unknown, |bytes| HumanBytes(bytes).to_string()),
+        version.unwrap_or_else(unknown),
     ]
 }
 
@@ -133,6 +137,8 @@ pub(crate) fn to_json(status: &Status) -> Value {
             "clock_offset_within_ms": node.clock.map(|offset| offset.within),
             "clock_ahead_ms": status.clock_ahead(node),
             "disk_free": description.and_then(|description| description.disk_free),
+            "version": description.map(|description| &description.release),
+            "protocol": description.map(|description| [description.protocol.oldest, description.protocol.newest]),
             "groups": groups.collect::<Vec<_>>(),
         })
     });

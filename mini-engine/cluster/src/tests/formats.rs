@@ -1,0 +1,120 @@
+//! The bytes of messages, of entries of the log, and of parts of snapshots, as nodes of the last release write and read them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::support::Cluster;
+use crate::Security;
+use crate::network::Dialer;
+use crate::types::TypeConfig;
+use crate::wire::control::{ControlReply, ControlRequest};
+use crate::wire::message::{Call, CallReply, Numbered, Part};
+use crate::wire::version::{OWN, Versions};
+
+/// Parts of the JSON texts below.
+const PARTS: [(&str, &str); 6] = [
+    (
+        "ENTRIES",
+        r#"[{"log_id":ID,"payload":"Blank"},{"log_id":ID,"payload":{"Normal":{"at":7,"writes":[WRITES]}}},
+        {"log_id":ID,"payload":{"Membership":{"configs":[[1]],"nodes":{"1":MEMBER}}}}]"#,
+    ),
+    (
+        "WRITES",
+        r#"{"Request":{"is_version_3":true,"lengths":[3,1],"bytes":[71,69,84,107]}},{"Transaction":{"is_version_3":false,
+        "watched":[{"key":[119],"term":3,"expires_at":300}],"is_changed":true,"requests":[]}},{"Watch":{"keys":[[119]]}}"#,
+    ),
+    (
+        "PLACES",
+        r#"{"0":{"membership":{"since":{"term":3,"leader":1,"index":2},"members":{"1":MEMBER},"voters":[1]},"leader":[3,1]}}"#,
+    ),
+    ("MEMBER", r#"{"cluster":"a:1","clients":"b:2"}"#),
+    ("VOTE", r#"{"leader_id":{"term":3,"node_id":1},"committed":true}"#),
+    ("ID", r#"{"leader_id":{"term":3,"node_id":1},"index":300}"#),
+];
+
+/// Compares the encoding of these values with the recorded one.
+fn check<T: Serialize + DeserializeOwned>(name: &str, json: &str, recorded: &str) {
+    let json = PARTS.iter().fold(json.to_owned(), |json, (part, text)| json.replace(part, text));
+    let hex = |values: Vec<T>| postcard::to_stdvec(&values).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found: String = serde_json::from_str(&json).map_or_else(|error| error.to_string(), hex);
+    assert!(
+        found == recorded,
+        "{name} has changed: a node of the last release does not understand it, and this one may not read its old log. Unless `OWN.newest` is of no \
+         release yet, follow the rules in wire/mod.rs: append variants, keep the old ones readable, raise `OWN.newest`. Then record\n{found}"
+    );
+    let bytes = |at| u8::from_str_radix(&recorded[at..at + 2], 16).unwrap();
+    let read = postcard::from_bytes(&(0..recorded.len()).step_by(2).map(bytes).collect::<Vec<u8>>()).unwrap();
+    assert_eq!(hex(read), recorded, "{name} is read as it was written");
+}
+
+#[test]
+fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
+    // Catches a changed message or entry, with which the nodes of a cluster that is being upgraded stop, or apply different writes.
+    check::<openraft::type_config::alias::EntryOf<TypeConfig>>(
+        "an entry of the log",
+        "ENTRIES",
+        "030301ac02000301ac020107030001020301044745546b010001017703ac020100020101770301ac0202010101010103613a3103\
+         623a32",
+    );
+    check::<Call>(
+        "Call",
+        r#"[{"Append":[0,{"vote":VOTE,"prev_log_id":ID,"entries":ENTRIES,"leader_commit":null}]},
+            {"Vote":[1,{"vote":VOTE,"last_log_id":ID,"leadership_transfer":true}]},
+            {"PreVote":[2,{"vote":VOTE,"last_log_id":null,"leadership_transfer":false}]},
+            {"Transfer":[3,{"from_leader":VOTE,"to_node_id":2,"last_log_id":ID}]},
+            {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5}]"#,
+        "070000030101010301ac02030301ac02000301ac020107030001020301044745546b010001017703ac020100020101770301ac02\
+         02010101010103613a3103623a32000101030101010301ac020102020301010000030303010102010301ac020404030101050000\
+         0605",
+    );
+    check::<CallReply>(
+        "CallReply",
+        r#"[{"Append":"Success"},{"Append":{"PartialSuccess":ID}},{"Append":"Conflict"},{"Append":{"HigherVote":VOTE}},
+            {"Vote":{"vote":VOTE,"vote_granted":false,"last_log_id":ID}},{"Transfer":{"Ok":null}},
+            {"Transfer":{"Err":{"VoteChanged":{"expected":VOTE,"actual":VOTE}}}},
+            {"Transfer":{"Err":{"LogNotFlushed":{"expected":ID,"actual":null}}}},
+            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"}]"#,
+        "0c00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
+         010506026e6f",
+    );
+    check::<Numbered<CallReply>>("Numbered", r#"[{"number":300,"body":"Working"}]"#, "01ac0205");
+    check::<ControlRequest>(
+        "ControlRequest",
+        r#"[{"Describe":[9,PLACES]},
+            {"Become":{"identity":{"cluster":9,"node":1,"groups":2},"joined":{"0":null},"others":["c:3"]}},
+            {"Initialize":{"group":4,"members":{"1":MEMBER}}},{"AddLearner":{"group":5,"node":2,"member":MEMBER}},
+            {"Promote":{"group":6,"node":2}},{"Remove":{"group":7,"node":2}},{"HandOver":{"group":8,"node":2}}]"#,
+        "07000109010001030102010103613a3103623a320101010301010901020100000103633a330204010103613a3103623a32030502\
+         03613a3103623a32040602050702060802",
+    );
+    check::<ControlReply>(
+        "ControlReply",
+        r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"groups":{"0":{"leader":1,"term":3,"last":4,
+            "applied":5,"instant":6,"members":{"1":MEMBER},"voters":[1],"matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
+            "protocol":{"oldest":5,"newest":6}}},"Done",{"Changed":{"term":3,"leader":1,"index":2}},{"NotLeader":MEMBER}]"#,
+        "04000003613a3103623a320701080100010103040506010103613a3103623a320101010104010001030102010103613a3103623a\
+         32010101030105312e322e3305060102030102030103613a3103623a32",
+    );
+    check::<Part>(
+        "Part",
+        r#"[{"Chunk":{"file":"a.sst","file_len":9,"offset":4,"bytes":[1],"checksum":7}},"End",{"Failed":"no"}]"#,
+        "030005612e73737409040101070102026e6f",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_of_two_releases_serve_together_and_one_without_a_common_version_is_told_why() {
+    // Catches an upgrade, node after node, that needs all of them to be stopped.
+    let cluster = Cluster::new(3, 1).await;
+    for node in 1..=3 {
+        // As if the node had been started with the next release. As the leader it makes new connections.
+        cluster.nodes[&node].local().parts.dialer.speak(Versions { newest: OWN.newest + 1, ..OWN });
+        cluster.make_leader(node).await;
+        assert_eq!(cluster.ask("INCR count").await, format!(":{node}"));
+    }
+    let later = Dialer::new(&Security::default()).unwrap();
+    later.speak(Versions { oldest: OWN.newest + 2, newest: OWN.newest + 2 });
+    let said = later.connect(&cluster.address(1), None).await.err().unwrap().to_string();
+    let versions = format!("this node speaks {} to {}, the other side {}", OWN.oldest, OWN.newest + 1, OWN.newest + 2);
+    assert!(said.contains(&versions), "{said}");
+}
