@@ -33,7 +33,7 @@ pub struct Settings {
 /// The credentials that nodes use with each other, and that commands use to change a cluster.
 #[derive(Clone, Default)]
 pub struct Security {
-    /// The shared secret of all nodes of the cluster; during its change, the new one and the old one. A node accepts each of them.
+    /// The shared secret of all nodes of the cluster; during its change the new one and the old one, both of which are accepted. At most two.
     pub secrets: Vec<Vec<u8>>,
     /// If given, nodes use TLS, and each presents its certificate.
     pub tls: Option<NodeTls>,
@@ -69,17 +69,13 @@ impl Settings {
 }
 
 impl Security {
-    /// The maximum number of [`Security::secrets`].
-    pub const MAX_SECRETS: usize = 2;
-
     pub(crate) fn check(&self) -> Result<()> {
-        let is_empty = self.secrets.iter().any(Vec::is_empty);
-        if !is_empty && self.secrets.len() <= Self::MAX_SECRETS {
+        let lens: Vec<usize> = self.secrets.iter().map(Vec::len).collect();
+        if lens.len() <= 2 && !lens.contains(&0) {
             return Ok(());
         }
-        let found = if is_empty { "an empty one".into() } else { self.secrets.len().to_string() };
-        let expected = format!("at most {}, of at least one byte", Self::MAX_SECRETS);
-        Err(Error::InvalidSettings { name: "secrets", expected, found })
+        let found = format!("{} of {lens:?} bytes", lens.len());
+        Err(Error::InvalidSettings { name: "secrets", expected: "at most 2, none of them empty".into(), found })
     }
 }
 

@@ -21,8 +21,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
 
 /// The first line of `file`.
 fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
-    let line = lines(file)?.into_iter().next().unwrap_or_default();
-    checked(&file.display().to_string(), line)
+    checked(&file.display().to_string(), lines(file)?.swap_remove(0))
 }
 
 /// The lines of `file`; at least one.
@@ -34,6 +33,7 @@ pub(crate) fn read_secrets(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     lines.into_iter().map(|line| checked(&place, line)).collect()
 }
 
+/// At least one.
 fn lines(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let failed = |source| Failure::Io { action: "read", place: file.display().to_string(), source };
     let text = std::fs::read(file).map_err(failed)?;
