@@ -24,13 +24,18 @@ fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
     checked(&file.display().to_string(), lines(file)?.swap_remove(0))
 }
 
-/// The lines of `file`; at least one.
+/// The lines of `file`; at least one. All but the first were ignored once, so they are refused if they are hardly meant as secrets.
 #[cfg(feature = "cluster")]
 pub(crate) fn read_secrets(file: &Path) -> Result<Vec<Vec<u8>>, Failure> {
-    let (mut lines, place) = (lines(file)?, file.display().to_string());
-    let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0);
-    lines.truncate(last + 1);
-    lines.into_iter().map(|line| checked(&place, line)).collect()
+    let mut lines = lines(file)?;
+    lines.truncate(1 + lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0));
+    match lines.iter().skip(1).all(|line| line.trim_ascii().len() >= 16) {
+        true => Ok(lines),
+        false => Err(Failure::Usage(format!(
+            "{}: the second line counts as a secret too: expected at least 16 bytes; remove it, or put a shorter secret first",
+            file.display()
+        ))),
+    }
 }
 
 /// At least one.

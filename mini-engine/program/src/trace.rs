@@ -22,7 +22,8 @@ pub(crate) fn by_verbosity(verbose: u8) {
 /// Shows traces of at least this level, unless tracing has already begun.
 pub(crate) fn to_stderr(level: LevelFilter) {
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    let subscriber = subscriber.with_ansi(io::stderr().is_terminal()).finish();
+    // After the terminal was closed, the default would report a failed write by `eprintln!`, which panics.
+    let subscriber = subscriber.with_ansi(io::stderr().is_terminal()).log_internal_errors(false).finish();
     subscriber.with(filter_fn(move |trace| level > LevelFilter::WARN || !is_of_every_day(trace))).try_init().ok();
 }
 

@@ -47,12 +47,6 @@ impl Dialer {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
     }
 
-    /// Speaks these versions from now on, like a node of another release.
-    #[cfg(test)]
-    pub(crate) fn speak(&self, versions: version::Versions) {
-        self.replace(Credentials { terms: Terms { secrets: vec![Vec::new()], versions }, tls: None });
-    }
-
     fn credentials(&self) -> Arc<Credentials> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -62,8 +56,7 @@ impl Dialer {
         let Credentials { terms, tls } = &*self.credentials();
         let socket = timeout(CONNECT_DEADLINE, connect_in_time(address, tls.as_ref())).await??;
         let mut frames = Frames::new(socket);
-        let version = handshake::ask(&mut frames, terms, audience).await?;
-        tracing::debug!(address, version, "connected to a node");
+        handshake::ask(&mut frames, terms, audience).await?;
         Ok(frames)
     }
 

@@ -3,12 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::support::Cluster;
-use crate::Security;
-use crate::network::Dialer;
 use crate::wire::control::{ControlReply, ControlRequest};
 use crate::wire::message::{Call, CallReply, Numbered, Part};
-use crate::wire::version::{OWN, Versions};
 
 /// Parts of the JSON texts below.
 const PARTS: [(&str, &str); 5] = [
@@ -86,21 +82,4 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
         r#"[{"Chunk":{"file":"a.sst","file_len":9,"offset":4,"bytes":[1],"checksum":7}},"End",{"Failed":"no"}]"#,
         "030005612e73737409040101070102026e6f",
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_of_two_releases_serve_together_and_one_without_a_common_version_is_told_why() {
-    // Catches an upgrade, node after node, that needs all of them to be stopped.
-    let cluster = Cluster::new(3, 1).await;
-    for node in 1..=3 {
-        // As if the node had been started with the next release. As the leader it makes new connections.
-        cluster.nodes[&node].local().parts.dialer.speak(Versions { newest: OWN.newest + 1, ..OWN });
-        cluster.make_leader(node).await;
-        assert_eq!(cluster.ask("INCR count").await, format!(":{node}"));
-    }
-    let later = Dialer::new(&Security::default()).unwrap();
-    later.speak(Versions { oldest: OWN.newest + 2, newest: OWN.newest + 2 });
-    let said = later.connect(&cluster.address(1), None).await.err().unwrap().to_string();
-    let versions = format!("this node speaks {} to {}, the other side {}", OWN.oldest, OWN.newest + 1, OWN.newest + 2);
-    assert!(said.contains(&versions), "{said}");
 }

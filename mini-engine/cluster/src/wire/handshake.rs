@@ -13,7 +13,7 @@
 //! was overheard is useless in another conversation; the side's name prevents that a proof is sent back to its author. Without a secret the key is
 //! empty, and the proof only shows that neither side has a secret. The secret does not encrypt or protect the following messages; TLS does.
 //!
-//! The server chooses the newest [version](super::version) that both sides speak. `Hello` and `Refused` are the same in all versions.
+//! The server chooses the newest [version](super::version) that both sides speak. `Hello` and `Challenge` are the same in all versions.
 //!
 //! During a change of the secret a side has two. The client answers by the first of its own that the server has proved, and the server accepts both. So
 //! sides that share one understand each other, whichever else they have.
@@ -141,12 +141,12 @@ fn refused(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::PermissionDenied, reason.into())
 }
 
-/// The client's side. Returns the version that both sides speak from now on.
-pub(crate) async fn ask(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<u32> {
+/// The client's side.
+pub(crate) async fn ask(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<()> {
     timeout(DEADLINE, ask_in_time(frames, terms, audience)).await?
 }
 
-async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<u32> {
+async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<()> {
     let (client, offered) = (nonce()?, terms.versions);
     frames.send(&Hello { magic: MAGIC, versions: offered, nonce: client, audience }).await?;
     let (version, server, proofs) = match frames.receive().await? {
@@ -154,6 +154,10 @@ async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> 
         // From a stranger: no control characters get into a log or a terminal.
         Challenge::Refused(reason) => return Err(refused(reason.escape_debug().to_string())),
     };
+    if !(offered.oldest..=offered.newest).contains(&version) || proofs.len() > 2 {
+        let found = proofs.len();
+        return Err(refused(format!("expected version {offered} and at most 2 proofs, found {version} and {found}")));
+    }
     let conversation = Conversation { secret: &[], offered, version, client, server, audience };
     let Some(conversation) = conversation.proved(&terms.secrets, Side::Server, &proofs)? else {
         // So that the other side logs it too. A proof would help it to guess the secret.
@@ -161,21 +165,19 @@ async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> 
         return Err(refused("the node does not have the same secret"));
     };
     frames.send(&conversation.proof(Side::Client)?).await?;
-    match frames.receive().await? {
-        Verdict::Welcome => {
-            frames.trust();
-            Ok(version)
-        }
-        Verdict::Refused(reason) => Err(refused(reason)),
+    if let Verdict::Refused(reason) = frames.receive().await? {
+        return Err(refused(reason));
     }
+    frames.trust();
+    Ok(())
 }
 
 /// The server's side, as `ask`. `own` is the node's identity, if it has one.
-pub(crate) async fn answer(frames: &mut Frames, terms: &Terms, own: Audience) -> Result<u32> {
+pub(crate) async fn answer(frames: &mut Frames, terms: &Terms, own: Audience) -> Result<()> {
     timeout(DEADLINE, answer_in_time(frames, terms, own)).await?
 }
 
-async fn answer_in_time(frames: &mut Frames, Terms { secrets, versions }: &Terms, own: Audience) -> Result<u32> {
+async fn answer_in_time(frames: &mut Frames, Terms { secrets, versions }: &Terms, own: Audience) -> Result<()> {
     let Hello { magic, versions: offered, nonce: client, audience } = frames.receive().await?;
     let common = versions.common(offered).filter(|_| magic == MAGIC);
     let Some(version) = common else {
@@ -195,7 +197,7 @@ async fn answer_in_time(frames: &mut Frames, Terms { secrets, versions }: &Terms
     } else {
         frames.send(&Verdict::Welcome).await?;
         frames.trust();
-        return Ok(version);
+        return Ok(());
     };
     frames.send(&Verdict::Refused(reason.clone())).await.ok();
     Err(refused(reason))
@@ -218,12 +220,12 @@ mod tests {
         Terms { secrets: secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect(), versions }
     }
 
-    async fn talk(secrets: [&[&str]; 2], audience: Audience, own: Audience) -> [Result<u32>; 2] {
+    async fn talk(secrets: [&[&str]; 2], audience: Audience, own: Audience) -> [Result<()>; 2] {
         talk_on(secrets.map(|secrets| terms(secrets, VERSIONS)), audience, own).await
     }
 
     /// The results of both sides of a conversation.
-    async fn talk_on(terms: [Terms; 2], audience: Audience, own: Audience) -> [Result<u32>; 2] {
+    async fn talk_on(terms: [Terms; 2], audience: Audience, own: Audience) -> [Result<()>; 2] {
         let (client, server) = tokio::io::duplex(1 << 12);
         let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
         let ask = async {
@@ -261,7 +263,7 @@ mod tests {
         for secrets in different {
             let both = talk(secrets, None, one).await;
             assert!(both.iter().all(Result::is_err), "{both:?}");
-            let say_so = |side: &Result<u32>| side.as_ref().unwrap_err().to_string().contains("secret");
+            let say_so = |side: &Result<()>| side.as_ref().unwrap_err().to_string().contains("secret");
             assert!(both.iter().all(say_so), "{both:?}");
         }
         for (audience, own) in [(one, two), (one, None), (Some((8, 1)), one)] {
@@ -274,18 +276,19 @@ mod tests {
     #[tokio::test]
     async fn the_newest_common_version_is_spoken_and_without_one_both_ranges_are_named() {
         // Catches a node that is shut out during an upgrade, and a refusal that does not say how to go on.
-        let talk = async |versions: [(u32, u32); 2]| {
-            let versions = versions.map(|(oldest, newest)| Versions { oldest, newest });
-            talk_on(versions.map(|versions| terms(&["s"], versions)), None, None).await
-        };
+        let range = |oldest, newest| Versions { oldest, newest };
+        let talk = async |sides: [Versions; 2]| talk_on(sides.map(|side| terms(&["s"], side)), None, None).await;
+        let [five, both] = [range(5, 5), range(5, 6)];
         for (sides, common) in
-            [([(5, 5), (5, 5)], 5), ([(5, 6), (5, 5)], 5), ([(5, 6), (6, 8)], 6), ([(6, 9), (5, 8)], 8)]
+            [([five, five], 5), ([both, five], 5), ([both, range(6, 8)], 6), ([range(6, 9), range(5, 8)], 8)]
         {
-            assert_eq!(talk(sides).await.map(Result::unwrap), [common; 2], "{sides:?}");
+            assert!(talk(sides).await.iter().all(Result::is_ok), "{sides:?}");
+            assert_eq!(sides[0].common(sides[1]), Some(common), "{sides:?}");
         }
-        for (sides, named) in
-            [([(5, 5), (6, 7)], "speaks 6 to 7, the other side 5;"), ([(6, 6), (5, 5)], "speaks 5, the other side 6;")]
-        {
+        for (sides, named) in [
+            ([five, range(6, 7)], "called node speaks 6 to 7, the calling node 5;"),
+            ([range(6, 6), five], "calling node 6;"),
+        ] {
             for side in talk(sides).await {
                 let said = side.unwrap_err().to_string();
                 assert!(said.contains(named) && said.contains("upgrade by way of"), "{said}");
@@ -299,31 +302,44 @@ mod tests {
         let (nonce, audience) = ([7; 32], Some((8, 9)));
         let hello = Hello { magic: MAGIC, versions: VERSIONS, nonce, audience };
         assert_eq!(postcard::to_stdvec(&hello).unwrap(), [&b"mini-eng"[..], &[5, 6], &nonce, &[1, 8, 9]].concat());
+        let challenge = Challenge::Challenge { version: 6, nonce, proofs: vec![[3; 32]] };
+        assert_eq!(postcard::to_stdvec(&challenge).unwrap(), [&[0, 6], &nonce[..], &[1], &[3; 32]].concat());
         assert_eq!(postcard::to_stdvec(&Challenge::Refused("no".into())).unwrap(), b"\x01\x02no");
+        assert_eq!(postcard::to_stdvec(&[Verdict::Welcome, Verdict::Refused("no".into())]).unwrap(), b"\0\x01\x02no");
     }
 
     #[tokio::test]
-    async fn the_refusal_of_a_stranger_controls_no_terminal() {
-        // Catches text of a stranger that forges lines of the log.
-        let (client, server) = tokio::io::duplex(1 << 12);
-        let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
-        server.send(&Challenge::Refused("\x1b[2J\nall is well".into())).await.unwrap();
-        let error = ask(&mut client, &terms(&[""], VERSIONS), None).await.unwrap_err().to_string();
-        assert_eq!(error, "\\u{1b}[2J\\nall is well");
+    async fn a_stranger_controls_no_terminal_and_chooses_no_version_that_was_not_offered() {
+        // Catches text of a stranger that forges lines of the log, and a node that speaks a version it does not know.
+        let challenge =
+            |version, proofs| Challenge::Challenge { version, nonce: [1; 32], proofs: vec![[0; 32]; proofs] };
+        for (challenge, said) in [
+            (Challenge::Refused("\x1b[2J\nall is well".into()), "\\u{1b}[2J\\nall is well"),
+            (challenge(7, 1), "expected version 5 to 6 and at most 2 proofs, found 7 and 1"),
+            (challenge(5, 3), "expected version 5 to 6 and at most 2 proofs, found 5 and 3"),
+        ] {
+            let (client, server) = tokio::io::duplex(1 << 12);
+            let (mut client, mut server) = (Frames::new(Box::new(client)), Frames::new(Box::new(server)));
+            server.send(&challenge).await.unwrap();
+            let error = ask(&mut client, &terms(&[""], VERSIONS), None).await.unwrap_err().to_string();
+            assert_eq!(error, said);
+        }
     }
 
     #[tokio::test]
     async fn a_proof_is_of_no_use_for_the_other_side_or_in_another_conversation() {
-        // Catches a proof that can be sent back to its author, or used again.
-        let (client, server) = ([1; 32], [2; 32]);
-        let conversation = Conversation { secret: b"s", offered: VERSIONS, version: 6, client, server, audience: None };
+        // Catches a proof that can be sent back to its author, or used again, or that is not the recorded one, of the last release.
+        let (client, server, audience) = ([1; 32], [2; 32], Some((8, 9)));
+        let conversation = Conversation { secret: b"s", offered: VERSIONS, version: 6, client, server, audience };
         let proof = conversation.proof(Side::Server).unwrap();
+        let hex: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "d5d8a26560cff1c5fa900fbd44e939c51b9f78a2786ac775fe95b0d0f651cb8a");
         assert!(conversation.is_proved(Side::Server, &proof).unwrap());
         assert!(!conversation.is_proved(Side::Client, &proof).unwrap());
         let changes: [fn(&mut Conversation<'_>); 6] = [
             |other| other.client = [3; 32],
             |other| other.server = [3; 32],
-            |other| other.audience = Some((0, 0)),
+            |other| other.audience = None,
             |other| other.secret = b"t",
             |other| other.version = 5,
             |other| other.offered.newest = 5,

@@ -26,8 +26,8 @@ impl Versions {
     /// The reason why two sides without a common version part.
     pub(crate) fn refusal(self, other: Self) -> String {
         format!(
-            "no common version of the protocol between nodes: this node speaks {self}, the other side {other}; upgrade by way of a release that \
-             speaks both, or stop all nodes and start them with the same release"
+            "no common version of the protocol between nodes: the called node speaks {self}, the calling node {other}; upgrade by way of a \
+             release that speaks both, or stop all nodes and start them with the same release"
         )
     }
 }

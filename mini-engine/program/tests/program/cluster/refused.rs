@@ -77,10 +77,11 @@ fn at_sighup_a_node_reads_its_secrets_again_and_keeps_them_if_it_cannot() {
     cluster.nodes[node].options = vec!["--cluster-secret-file".into(), secrets.display().to_string()];
     cluster.start(node);
     for (text, logged, admitted, refused) in [
-        ("new\r\nold\n\n", "were read again", "old", "other"),
+        ("new\r\nold secret of all\n\n", "were read again", "old secret of all", "other"),
         ("\n", "the old secrets and certificates stay", "new", "other"),
-        ("new\nold\nolder", "secrets: expected at most 2", "old", "older"),
-        ("new", "were read again", "new", "old"),
+        ("other\n                 \n", "the second line counts as a secret too", "new", "other"),
+        ("new\nold secret of all\nolder secret of all", "secrets: expected at most 2", "new", "older secret of all"),
+        ("new", "were read again", "new", "old secret of all"),
     ] {
         fs::write(&secrets, text).expect("write");
         let begin = cluster.nodes[node].said().len();
