@@ -19,6 +19,7 @@ mod placement;
 mod recovery;
 mod refused;
 mod rounds;
+mod week;
 
 use std::thread;
 use std::time::{Duration, Instant};

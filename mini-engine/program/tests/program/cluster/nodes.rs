@@ -261,7 +261,7 @@ impl Cluster {
 }
 
 /// A free address on loopback. Its port is below those that the system assigns to connections, so that no connection takes it while the node is down.
-fn free_address() -> SocketAddr {
+pub(super) fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const PORTS: u32 = 20_000;
     loop {
