@@ -83,3 +83,4 @@ pub use self::log::{LogReader, LogStore, Logs};
 pub use self::state::{
     Apply, Checkpoint, Chunk, Chunks, RESERVED, Receiver, SnapshotBuilder, State, StateMachine, StoredState,
 };
+pub use self::worker::without_threads;

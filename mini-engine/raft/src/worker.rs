@@ -1,5 +1,7 @@
 //! [`Worker`]: a thread outside of the asynchronous runtime, which handles together all tasks that were queued while it was busy.
 
+use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::mem::take;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +10,27 @@ use std::thread::{self, JoinHandle};
 /// A thread that takes all queued tasks, in order, and runs them in one step.
 ///
 /// When this is dropped, the thread runs the queued tasks and ends; the drop waits for that.
-#[derive(Debug)]
 pub(crate) struct Worker<T> {
     queue: Arc<Queue<T>>,
     thread: Option<JoinHandle<()>>,
+    /// In a simulation, instead of the thread.
+    hand_over: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+/// Runs the tasks that are queued when it is called.
+type Step = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    static SIMULATED: RefCell<Option<Arc<dyn Fn(Step) + Send + Sync>>> = const { RefCell::new(None) };
+}
+
+/// For a simulation in one thread: the stores that `open` opens start no threads. For each sync, and each removal of files or entries, `run` gets a
+/// step, and calls it later; or drops it, if the simulated process has ended.
+pub fn without_threads<T>(run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static, open: impl FnOnce() -> T) -> T {
+    SIMULATED.set(Some(Arc::new(run)));
+    let opened = open();
+    SIMULATED.set(None);
+    opened
 }
 
 #[derive(Debug)]
@@ -31,22 +50,37 @@ impl<T: Send + 'static> Worker<T> {
     ///
     /// # Errors
     /// The system's error if it can start no more threads.
-    pub(crate) fn start(name: &str, mut run: impl FnMut(Vec<T>) + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, run: impl FnMut(Vec<T>) + Send + 'static) -> io::Result<Self> {
         let state = Mutex::new(State { tasks: Vec::new(), is_over: false });
         let queue = Arc::new(Queue { state, changed: Condvar::new() });
         let of_thread = Arc::clone(&queue);
+        if let Some(hand_to) = SIMULATED.with_borrow(Clone::clone) {
+            let run = Arc::new(Mutex::new(run));
+            let hand_over = move || {
+                let (queue, run) = (Arc::clone(&of_thread), Arc::clone(&run));
+                hand_to(Box::new(move || {
+                    let tasks = take(&mut queue.lock().tasks);
+                    if !tasks.is_empty() {
+                        run.lock().unwrap_or_else(PoisonError::into_inner)(tasks);
+                    }
+                }));
+            };
+            return Ok(Self { queue, thread: None, hand_over: Some(Box::new(hand_over)) });
+        }
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            let mut run = run;
             while let Some(tasks) = of_thread.next() {
                 run(tasks);
             }
         })?;
-        Ok(Self { queue, thread: Some(thread) })
+        Ok(Self { queue, thread: Some(thread), hand_over: None })
     }
 
     /// Queues a task. Never waits for a task.
     pub(crate) fn queue(&self, task: T) {
         self.queue.lock().tasks.push(task);
         self.queue.changed.notify_one();
+        self.hand_over.iter().for_each(|hand_over| hand_over());
     }
 }
 
@@ -68,6 +102,12 @@ impl<T> Queue<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         // Each change of the state is one step, so a panic leaves it consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> fmt::Debug for Worker<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
     }
 }
 
