@@ -45,12 +45,16 @@ struct Shared {
     most_bytes: Option<(String, u64)>,
     syncs: u64,
     fail_sync: Option<u64>,
+    ignores_syncs: bool,
     /// The size of the disk in bytes.
     size: Option<u64>,
 }
 
 impl Shared {
     fn run(&mut self, kind: Kind, path: &Path) -> Result<()> {
+        if self.ignores_syncs && matches!(kind, Kind::Sync { .. } | Kind::SyncDir { .. }) {
+            return Ok(());
+        }
         self.disk.perform(&kind)?;
         if let Some((end, most)) = &mut self.most_bytes {
             *most = self.disk.bytes_of(end).max(*most);
@@ -169,6 +173,11 @@ impl MemFs {
     /// Makes the file sync with number `index`, counted from 0, fail: its bytes stay readable, and no later sync makes them durable, as on Linux.
     pub fn fail_sync(&self, index: u64) {
         self.shared().fail_sync = Some(index);
+    }
+
+    /// From now on, syncs succeed and make nothing durable, as on a disk that lies.
+    pub fn ignore_syncs(&self) {
+        self.shared().ignores_syncs = true;
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

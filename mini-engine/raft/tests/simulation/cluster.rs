@@ -11,7 +11,7 @@ use mini_engine::{Db, Options};
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{LogIdOf, VoteOf};
-use openraft::{AsyncRuntime, BasicNode, Config, ReadPolicy, ServerState, SnapshotPolicy};
+use openraft::{AsyncRuntime, Config, ReadPolicy, ServerState, SnapshotPolicy};
 use openraft_mini_engine::{LogReader, Logs, State, StateMachine, without_threads};
 use proof::Random;
 use proof::disk::{Disk, MemFs};
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::history::{History, REGISTERS};
 use crate::network::Network;
-use crate::runtime::{Process, Seeded, Sim};
+use crate::runtime::{Process, Sim};
 use crate::storage::{Plant, PlantedLog, Registers, value};
 
 openraft::declare_raft_types!(pub(crate) TypeConfig: D = Write, R = (), AsyncRuntime = Sim);
@@ -133,6 +133,9 @@ impl World {
 
     async fn try_start(self: &Arc<Self>, id: u64, disk: Disk) -> io::Result<Node> {
         let (mem, process) = (MemFs::on(disk), Process::new(self.below(u64::MAX)));
+        if self.plant == Some(Plant::LyingDisk) {
+            mem.ignore_syncs();
+        }
         let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
         let options = || Options::default().memtable_bytes(1 << 20).table_file_bytes(64 << 10);
         let of_steps = Arc::clone(&process);
@@ -152,9 +155,9 @@ impl World {
             heartbeat_interval: 150,
             election_timeout_min: 400,
             election_timeout_max: 800,
-            snapshot_policy: SnapshotPolicy::LogsSinceLast(200),
-            replication_lag_threshold: 400,
-            max_in_snapshot_log_to_keep: 50,
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(60),
+            replication_lag_threshold: 30,
+            max_in_snapshot_log_to_keep: 10,
             install_snapshot_timeout: 5000,
             enable_pre_vote: Some(true),
             enable_leader_restore: Some(false),

@@ -8,7 +8,7 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use crate::cluster::{LogId, Write};
 
@@ -36,6 +36,7 @@ impl History {
     pub(crate) fn note(&mut self, at: std::time::Duration, kind: &'static str, event: String) {
         self.steps += 1;
         *self.counts.entry(kind).or_default() += 1;
+        if std::env::var_os("DUMP").is_some() { println!("T {at:?} {kind} {event}"); }
         (at, kind, &event).hash(&mut self.trace);
         if self.last.len() == EVENTS_SHOWN {
             self.last.pop_front();

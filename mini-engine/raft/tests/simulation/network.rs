@@ -48,6 +48,7 @@ impl Link {
     /// Sends a message, which `handle` handles as a task of the receiver, and returns the first answer that arrives within `limit`.
     async fn send<T: Send + 'static>(
         &self,
+        kind: &'static str,
         what: String,
         limit: Duration,
         handle: impl Fn(Node) -> Handled<T> + Clone + Send + 'static,
@@ -60,8 +61,8 @@ impl Link {
             Seeded::spawn(async move {
                 world.delay().await;
                 let node = world.node(to).filter(|_| !world.loses(from, to));
-                let Some(node) = node else { return world.note("lost", format!("{from} to {to} {what}")) };
-                world.note("message", format!("{from} to {to} {what}"));
+                let Some(node) = node else { return world.note("lost", format!("{kind} from {from} to {to} {what}")) };
+                world.note(kind, format!("from {from} to {to} {what}"));
                 let Ok(handled) = node.process.clone().spawn(handle(node)).await else { return };
                 world.delay().await;
                 if !world.loses(to, from) {
@@ -94,7 +95,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         request: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = format!("append {request}");
+        let text = request.to_string();
         let handle = move |node: Node| -> Handled<_> {
             let request = request.clone();
             Box::pin(async move {
@@ -103,7 +104,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
                 node.raft.append_entries(request).await.map_err(io::Error::other)
             })
         };
-        Ok(self.send(text, option.hard_ttl(), handle).await?)
+        Ok(self.send("append", text, option.hard_ttl(), handle).await?)
     }
 
     async fn vote(
@@ -111,12 +112,12 @@ impl RaftNetworkV2<TypeConfig> for Link {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = format!("vote {request}");
+        let text = request.to_string();
         let handle = move |node: Node| -> Handled<_> {
             let request = request.clone();
             Box::pin(async move { node.raft.vote(request).await.map_err(io::Error::other) })
         };
-        Ok(self.send(text, option.hard_ttl(), handle).await?)
+        Ok(self.send("vote", text, option.hard_ttl(), handle).await?)
     }
 
     async fn pre_vote(
@@ -124,12 +125,12 @@ impl RaftNetworkV2<TypeConfig> for Link {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = format!("pre-vote {request}");
+        let text = request.to_string();
         let handle = move |node: Node| -> Handled<_> {
             let request = request.clone();
             Box::pin(async move { node.raft.pre_vote(request).await.map_err(io::Error::other) })
         };
-        Ok(self.send(text, option.hard_ttl(), handle).await?)
+        Ok(self.send("pre-vote", text, option.hard_ttl(), handle).await?)
     }
 
     async fn full_snapshot(
@@ -141,7 +142,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         let chunks = snapshot.snapshot.chunks(64 << 10).and_then(Iterator::collect::<io::Result<Vec<Chunk>>>);
         let (chunks, meta) = (Arc::new(chunks.map_err(|error| Unreachable::new(&error))?), snapshot.meta);
-        let text = format!("snapshot {meta}");
+        let text = meta.to_string();
         let handle = move |node: Node| -> Handled<_> {
             let (chunks, last) = (Arc::clone(&chunks), meta.last_log_id);
             Box::pin(async move {
@@ -152,6 +153,6 @@ impl RaftNetworkV2<TypeConfig> for Link {
                 node.raft.install_full_snapshot(vote, received).await.map_err(io::Error::other)
             })
         };
-        Ok(self.send(text, option.hard_ttl(), handle).await?)
+        Ok(self.send("snapshot", text, option.hard_ttl(), handle).await?)
     }
 }

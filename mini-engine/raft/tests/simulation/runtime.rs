@@ -13,6 +13,8 @@ use openraft_rt_tokio::TokioRuntime;
 use proof::Random;
 use tokio::task::{AbortHandle, yield_now};
 
+use crate::watch::InOrder;
+
 pub(crate) type Seeded = DeterministicRng<TokioRuntime>;
 
 tokio::task_local! {
@@ -108,7 +110,7 @@ impl AsyncRuntime for Sim {
     type Timeout<R, T: Future<Output = R> + OptionalSend> = tokio::time::Timeout<T>;
     type ThreadLocalRng = <Seeded as AsyncRuntime>::ThreadLocalRng;
     type Mpsc = <Seeded as AsyncRuntime>::Mpsc;
-    type Watch = <Seeded as AsyncRuntime>::Watch;
+    type Watch = InOrder;
     type Oneshot = <Seeded as AsyncRuntime>::Oneshot;
     type Mutex<T: OptionalSend + 'static> = <Seeded as AsyncRuntime>::Mutex<T>;
 
