@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -71,8 +72,8 @@ impl Node {
         self.raft.metrics().borrow_watched().state == ServerState::Leader
     }
 
-    /// Waits until the threads of the databases are idle, so that the disk does not depend on their speed.
-    fn settle(&self) {
+    /// The disk, once the threads of the databases are idle. Its directories are synced, because their changes by threads have no fixed order.
+    fn disk(&self) -> Disk {
         let is_idle = |db: &Db| {
             let metrics = db.metrics();
             metrics.immutable_memtables + metrics.flushes_running + metrics.logs_being_made == 0
@@ -82,6 +83,14 @@ impl Node {
         while !is_idle(self.logs.db()) || !is_idle(&self.state.db()) {
             std::thread::yield_now();
         }
+        let mut dirs = vec![PathBuf::from("/")];
+        while let Some(dir) = dirs.pop() {
+            if let Ok(names) = self.mem.read_dir(&dir) {
+                self.mem.sync_dir(&dir).expect("a directory");
+                dirs.extend(names.iter().map(|name| dir.join(name)));
+            }
+        }
+        self.mem.disk()
     }
 }
 
@@ -172,9 +181,7 @@ impl World {
 
     /// A copy of the disk of a node.
     pub(crate) fn disk(&self, id: u64) -> Option<Disk> {
-        let node = self.node(id)?;
-        node.settle();
-        Some(node.mem.disk())
+        self.node(id).map(|node| node.disk())
     }
 
     /// Ends a node at once, and returns its disk.
