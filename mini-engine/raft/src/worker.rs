@@ -26,7 +26,10 @@ thread_local! {
 
 /// For a simulation in one thread: the stores that `open` opens start no threads. For each sync, and each removal of files or entries, `run` gets a
 /// step, and calls it later; or drops it, if the simulated process has ended.
-pub fn without_threads<T>(run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static, open: impl FnOnce() -> T) -> T {
+pub fn without_threads<T>(
+    run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static,
+    open: impl FnOnce() -> T,
+) -> T {
     SIMULATED.set(Some(Arc::new(run)));
     let opened = open();
     SIMULATED.set(None);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use mini_engine::fs::FileSystem;
 use mini_engine::{Db, Options};
 use openraft::async_runtime::WatchReceiver;
+use openraft::raft::VoteResponse;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{LogIdOf, VoteOf};
 use openraft::{AsyncRuntime, Config, ReadPolicy, ServerState, SnapshotPolicy};
@@ -66,6 +67,13 @@ impl Node {
         }
         let checked = self.log.check(vote, log_ids);
         checked.inspect_err(|error| self.world.history().fail(format!("node {} refuses: {error}", self.id)))
+    }
+
+    /// Notes the answer to a candidate. A directory that was put back goes back behind its votes too, and is to be found in other ways.
+    pub(crate) fn answers(&self, answer: &VoteResponse<TypeConfig>, is_vote: bool) {
+        if !self.world.plant.is_some_and(Plant::puts_back) {
+            self.world.history().voted(self.id, answer.vote, is_vote && answer.vote_granted);
+        }
     }
 
     pub(crate) fn leads(&self) -> bool {
@@ -150,7 +158,8 @@ impl World {
         let of_steps = Arc::clone(&process);
         let open = || -> io::Result<_> {
             let logs = Logs::open_with("/node/log", options(), Arc::clone(&fs))?;
-            let machine = Machine::open_with("/node/state", Registers(Arc::clone(self), id), options(), Arc::clone(&fs))?;
+            let machine =
+                Machine::open_with("/node/state", Registers(Arc::clone(self), id), options(), Arc::clone(&fs))?;
             Ok((logs, machine))
         };
         let (logs, mut machine) = without_threads(move |step| of_steps.run_step(step), open)?;
@@ -170,6 +179,8 @@ impl World {
             install_snapshot_timeout: 5000,
             enable_pre_vote: Some(true),
             enable_leader_restore: Some(false),
+            // Otherwise a leader panics when a follower has lost entries, before another leader contradicts what is committed.
+            allow_log_reversion: self.plant.map(Plant::puts_back),
             ..Config::default()
         };
         let config = Arc::new(config.validate().map_err(io::Error::other)?);

@@ -90,6 +90,9 @@ impl Faults {
             if let Err(error) = &node.raft.metrics().borrow_watched().running_state {
                 self.world.history().fail(format!("node {} has ended: {error}", node.id));
             }
+            if node.process.has_panicked() {
+                self.world.history().fail(format!("a task of node {} has panicked", node.id));
+            }
         }
         self.world.history().failure.is_some()
     }
@@ -108,7 +111,11 @@ impl Faults {
         let others = (1..=NODES).filter(|other| *other != id);
         match world.below(12) {
             0 => self.kill(id, false).await,
-            1 | 2 => self.kill(id, true).await,
+            1 => self.kill(id, true).await,
+            2 => {
+                self.kill(id, true).await;
+                self.restart(id).await;
+            }
             3 => {
                 for id in all {
                     self.kill(id, true).await;

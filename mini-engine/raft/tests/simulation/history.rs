@@ -4,13 +4,14 @@
 //! * Linearizability: values are unique, and the index of its entry is the place of a write in the order; a read comes after the write that it found.
 //!   This order is that of the registers by construction, so it remains to compare it with time: an operation that began after another had ended
 //!   must not come before it.
+//! * Votes: a node never goes back behind a vote that it has granted.
 //! * No loss: an acknowledged write is the entry that was applied at the acknowledged index.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;
 
-use crate::cluster::{LogId, Write};
+use crate::cluster::{LogId, Vote, Write};
 
 pub(crate) const REGISTERS: u64 = 5;
 const EVENTS_SHOWN: usize = 60;
@@ -24,6 +25,8 @@ pub(crate) struct History {
     pub(crate) failure: Option<String>,
     /// By index: the id of the entry, and its write.
     applied: BTreeMap<u64, (LogId, Option<Write>)>,
+    /// By node: the last vote that it has granted.
+    votes: BTreeMap<u64, Vote>,
     /// By register: the greatest index of an operation that has ended.
     ended: [u64; REGISTERS as usize],
     /// By value: `ended` of its register when its write began.
@@ -36,7 +39,6 @@ impl History {
     pub(crate) fn note(&mut self, at: std::time::Duration, kind: &'static str, event: String) {
         self.steps += 1;
         *self.counts.entry(kind).or_default() += 1;
-        if std::env::var_os("DUMP").is_some() { println!("T {at:?} {kind} {event}"); }
         (at, kind, &event).hash(&mut self.trace);
         if self.last.len() == EVENTS_SHOWN {
             self.last.pop_front();
@@ -65,6 +67,16 @@ impl History {
         }
     }
 
+    /// A node answers a candidate with its vote, which is durable if it grants it.
+    pub(crate) fn voted(&mut self, node: u64, vote: Vote, is_granted: bool) {
+        let granted = self.votes.get(&node).filter(|granted| granted.leader_id > vote.leader_id).copied();
+        if let Some(granted) = granted {
+            self.fail(format!("node {node} has the vote {vote}, and has granted {granted}"));
+        } else if is_granted {
+            self.votes.insert(node, vote);
+        }
+    }
+
     /// Returns the index that a read, which begins now, must see.
     pub(crate) fn ended(&self, register: u64) -> u64 {
         self.ended[register as usize]
@@ -76,7 +88,10 @@ impl History {
 
     pub(crate) fn write_ends(&mut self, write: &Write, id: LogId) {
         if self.applied.get(&id.index) != Some(&(id, Some(write.clone()))) {
-            self.fail(format!("{write:?} was acknowledged at {id}, where {:?} was applied", self.applied.get(&id.index)));
+            self.fail(format!(
+                "{write:?} was acknowledged at {id}, where {:?} was applied",
+                self.applied.get(&id.index)
+            ));
         }
         self.ends(write.register, id.index);
     }

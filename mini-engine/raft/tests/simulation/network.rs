@@ -77,6 +77,25 @@ impl Link {
             Ok(None) | Err(_) => Err(Unreachable::new(&io::Error::from(io::ErrorKind::TimedOut))),
         }
     }
+
+    async fn ask(
+        &self,
+        kind: &'static str,
+        request: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
+        let text = request.to_string();
+        let handle = move |node: Node| -> Handled<_> {
+            let (request, is_vote) = (request.clone(), kind == "vote");
+            Box::pin(async move {
+                let answer = if is_vote { node.raft.vote(request).await } else { node.raft.pre_vote(request).await };
+                let answer = answer.map_err(io::Error::other)?;
+                node.answers(&answer, is_vote);
+                Ok(answer)
+            })
+        };
+        Ok(self.send(kind, text, option.hard_ttl(), handle).await?)
+    }
 }
 
 impl RaftNetworkFactory<TypeConfig> for Network {
@@ -112,12 +131,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = request.to_string();
-        let handle = move |node: Node| -> Handled<_> {
-            let request = request.clone();
-            Box::pin(async move { node.raft.vote(request).await.map_err(io::Error::other) })
-        };
-        Ok(self.send("vote", text, option.hard_ttl(), handle).await?)
+        self.ask("vote", request, option).await
     }
 
     async fn pre_vote(
@@ -125,12 +139,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = request.to_string();
-        let handle = move |node: Node| -> Handled<_> {
-            let request = request.clone();
-            Box::pin(async move { node.raft.pre_vote(request).await.map_err(io::Error::other) })
-        };
-        Ok(self.send("pre-vote", text, option.hard_ttl(), handle).await?)
+        self.ask("pre-vote", request, option).await
     }
 
     async fn full_snapshot(

@@ -3,6 +3,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -29,12 +30,18 @@ struct Tasks {
     /// The tasks that have been woken during a pause.
     paused: Option<Vec<Waker>>,
     is_dead: bool,
+    has_panicked: bool,
+    /// The most microseconds that the disk takes.
+    disk_delay: u64,
     random: Random,
 }
 
 impl Process {
     pub(crate) fn new(seed: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Tasks { tasks: Vec::new(), paused: None, is_dead: false, random: Random(seed) })))
+        let mut random = Random(seed);
+        let disk_delay = if random.one_in(3) { 300_000 } else { 5_000 };
+        let tasks = Tasks { tasks: Vec::new(), paused: None, is_dead: false, has_panicked: false, disk_delay, random };
+        Arc::new(Self(Mutex::new(tasks)))
     }
 
     pub(crate) fn spawn<T>(self: &Arc<Self>, task: T) -> tokio::task::JoinHandle<T::Output>
@@ -47,7 +54,11 @@ impl Process {
                 woken.push(context.waker().clone());
                 return Poll::Pending;
             }
-            PROCESS.sync_scope(Arc::clone(&process), || task.as_mut().poll(context))
+            let poll = AssertUnwindSafe(|| PROCESS.sync_scope(Arc::clone(&process), || task.as_mut().poll(context)));
+            catch_unwind(poll).unwrap_or_else(|panic| {
+                process.0.lock().unwrap().has_panicked = true;
+                resume_unwind(panic)
+            })
         }));
         let mut own = self.0.lock().unwrap();
         if own.tasks.len().is_power_of_two() {
@@ -68,11 +79,14 @@ impl Process {
         }
     }
 
-    /// 0.1 to 5 ms, and sometimes up to 0.5 s.
     fn disk_delay(&self) -> Duration {
-        let random = &mut self.0.lock().unwrap().random;
-        let limit = if random.one_in(100) { 500_000 } else { 5_000 };
-        Duration::from_micros(100 + random.below(limit))
+        let mut own = self.0.lock().unwrap();
+        let most = own.disk_delay;
+        Duration::from_micros(100 + own.random.below(most))
+    }
+
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.0.lock().unwrap().has_panicked
     }
 
     pub(crate) fn pause(&self) {

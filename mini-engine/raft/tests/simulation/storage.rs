@@ -16,7 +16,7 @@ use crate::cluster::{LogId, TypeConfig, Vote, World};
 pub(crate) enum Plant {
     /// Appends are acknowledged before they are synced.
     EarlyAck,
-    /// Votes are not stored.
+    /// A vote is stored once its candidate is elected.
     LostVote,
     /// A disk returns from a sync, and has stored nothing.
     LyingDisk,
@@ -82,7 +82,7 @@ impl RaftLogStorage<TypeConfig> for PlantedLog {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<()> {
         match self.plant {
-            Some(Plant::LostVote) => Ok(()),
+            Some(Plant::LostVote) if !vote.is_committed() => Ok(()),
             _ => self.log().save_vote(vote).await,
         }
     }

@@ -67,7 +67,8 @@ impl Watch for InOrder {
 
     fn channel<T: OptionalSend + OptionalSync>(value: T) -> (Side<T>, Side<T>) {
         let state = Mutex::new(State { version: 0, sides: [1, 0], waiting: Vec::new() });
-        let receiver = Side { shared: Arc::new(Shared { value: RwLock::new(value), state }), is_sender: false, seen: 0 };
+        let receiver =
+            Side { shared: Arc::new(Shared { value: RwLock::new(value), state }), is_sender: false, seen: 0 };
         (receiver.new(true, 0), receiver)
     }
 }
