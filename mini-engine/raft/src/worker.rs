@@ -19,9 +19,10 @@ pub(crate) struct Worker<T> {
 
 /// Runs the tasks that are queued when it is called.
 type Step = Box<dyn FnOnce() + Send>;
+type HandTo = Arc<dyn Fn(Step) + Send + Sync>;
 
 thread_local! {
-    static SIMULATED: RefCell<Option<Arc<dyn Fn(Step) + Send + Sync>>> = const { RefCell::new(None) };
+    static SIMULATED: RefCell<Option<HandTo>> = const { RefCell::new(None) };
 }
 
 /// For a simulation in one thread: the stores that `open` opens start no threads. For each sync, and each removal of files or entries, `run` gets a

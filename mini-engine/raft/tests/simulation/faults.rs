@@ -20,6 +20,9 @@ const CLIENTS: u64 = 4;
 /// Longer than elections and snapshots take once all faults have ended.
 const RECOVERED: Duration = Duration::from_secs(300);
 
+/// A debug assertion of openraft 0.10.0-alpha.37, for a snapshot that ends before appended entries that are not known to be committed. The node restarts.
+const KNOWN_PANIC: &str = "expect submitted:";
+
 pub(crate) struct Outcome {
     pub(crate) failure: Option<String>,
     /// A hash of all events.
@@ -90,15 +93,26 @@ impl Faults {
             if let Err(error) = &node.raft.metrics().borrow_watched().running_state {
                 self.world.history().fail(format!("node {} has ended: {error}", node.id));
             }
-            if node.process.has_panicked() {
-                self.world.history().fail(format!("a task of node {} has panicked", node.id));
+            if let Some(said) = node.process.panicked().filter(|said| !said.starts_with(KNOWN_PANIC)) {
+                self.world.history().fail(format!("a task of node {} has panicked: {said}", node.id));
             }
         }
         self.world.history().failure.is_some()
     }
 
+    async fn end_known_panics(&mut self) {
+        for node in self.world.running() {
+            if node.process.panicked().is_some_and(|said| said.starts_with(KNOWN_PANIC)) {
+                self.world.note("openraft's assertion", format!("node {}", node.id));
+                self.kill(node.id, false).await;
+                self.restart(node.id).await;
+            }
+        }
+    }
+
     async fn step(&mut self) {
         let world = Arc::clone(&self.world);
+        self.end_known_panics().await;
         for id in self.down.keys().copied().collect::<Vec<_>>() {
             if world.below(2) == 0 {
                 self.restart(id).await;
@@ -181,7 +195,7 @@ impl Faults {
     }
 
     /// Tries with a leader until that succeeds, or takes too long.
-    async fn until(&self, mut attempt: impl AsyncFnMut(&Node) -> bool) {
+    async fn until(&mut self, mut attempt: impl AsyncFnMut(&Node) -> bool) {
         let begun = self.world.begun.elapsed();
         while self.world.begun.elapsed() < begun + RECOVERED {
             if let Some(leader) = self.world.running().iter().find(|node| node.leads())
@@ -189,6 +203,7 @@ impl Faults {
             {
                 return;
             }
+            self.end_known_panics().await;
             self.world.pause(50, 100).await;
         }
         self.world.history().fail(format!("no progress for {RECOVERED:?} without faults"));
@@ -199,16 +214,16 @@ impl Faults {
         for id in 1..=NODES {
             self.restart(id).await;
         }
-        let mut last = 0;
+        let (mut last, world) = (0, Arc::clone(&self.world));
         self.until(async |leader| {
             last += 1;
-            write(&self.world, leader, Write { register: 0, value: u64::MAX - last }).await
+            write(&world, leader, Write { register: 0, value: u64::MAX - last }).await
         })
         .await;
         self.until(async |_| {
             let applied = |node: &Node| node.raft.metrics().borrow_watched().last_applied.map_or(0, |last| last.index);
-            let last = self.world.history().last_index();
-            self.has_failed() || self.world.running().iter().all(|node| applied(node) == last)
+            let last = world.history().last_index();
+            world.history().failure.is_some() || world.running().iter().all(|node| applied(node) == last)
         })
         .await;
         for node in self.world.running() {

@@ -30,7 +30,7 @@ struct Tasks {
     /// The tasks that have been woken during a pause.
     paused: Option<Vec<Waker>>,
     is_dead: bool,
-    has_panicked: bool,
+    panicked: Option<String>,
     /// The most microseconds that the disk takes.
     disk_delay: u64,
     random: Random,
@@ -40,7 +40,7 @@ impl Process {
     pub(crate) fn new(seed: u64) -> Arc<Self> {
         let mut random = Random(seed);
         let disk_delay = if random.one_in(3) { 300_000 } else { 5_000 };
-        let tasks = Tasks { tasks: Vec::new(), paused: None, is_dead: false, has_panicked: false, disk_delay, random };
+        let tasks = Tasks { tasks: Vec::new(), paused: None, is_dead: false, panicked: None, disk_delay, random };
         Arc::new(Self(Mutex::new(tasks)))
     }
 
@@ -56,7 +56,8 @@ impl Process {
             }
             let poll = AssertUnwindSafe(|| PROCESS.sync_scope(Arc::clone(&process), || task.as_mut().poll(context)));
             catch_unwind(poll).unwrap_or_else(|panic| {
-                process.0.lock().unwrap().has_panicked = true;
+                let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                process.0.lock().unwrap().panicked = Some(said);
                 resume_unwind(panic)
             })
         }));
@@ -85,8 +86,9 @@ impl Process {
         Duration::from_micros(100 + own.random.below(most))
     }
 
-    pub(crate) fn has_panicked(&self) -> bool {
-        self.0.lock().unwrap().has_panicked
+    /// The message of a task that has panicked.
+    pub(crate) fn panicked(&self) -> Option<String> {
+        self.0.lock().unwrap().panicked.clone()
     }
 
     pub(crate) fn pause(&self) {
