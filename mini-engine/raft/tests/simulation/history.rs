@@ -52,9 +52,8 @@ impl History {
     }
 
     pub(crate) fn applied(&mut self, node: u64, id: LogId, write: Option<Write>) {
-        let (known, _) = self.applied.entry(id.index).or_insert_with(|| (id, write.clone()));
-        if (known.clone(), &write) != (id, &self.applied[&id.index].1) {
-            let known = &self.applied[&id.index];
+        let known = self.applied.entry(id.index).or_insert_with(|| (id, write.clone())).clone();
+        if known != (id, write.clone()) {
             self.fail(format!("node {node} applies {id} {write:?}, where {known:?} was applied"));
         }
         let Some(Write { register, value }) = write else { return };

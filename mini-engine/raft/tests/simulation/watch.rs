@@ -29,7 +29,7 @@ struct State {
 }
 
 impl<T> Side<T> {
-    fn new(&self, is_sender: bool, seen: u64) -> Self {
+    fn another(&self, is_sender: bool, seen: u64) -> Self {
         self.shared.state.lock().unwrap().sides[usize::from(is_sender)] += 1;
         Self { shared: Arc::clone(&self.shared), is_sender, seen }
     }
@@ -50,7 +50,7 @@ impl<T> Side<T> {
 
 impl<T> Clone for Side<T> {
     fn clone(&self) -> Self {
-        self.new(self.is_sender, self.seen)
+        self.another(self.is_sender, self.seen)
     }
 }
 
@@ -69,7 +69,7 @@ impl Watch for InOrder {
         let state = Mutex::new(State { version: 0, sides: [1, 0], waiting: Vec::new() });
         let receiver =
             Side { shared: Arc::new(Shared { value: RwLock::new(value), state }), is_sender: false, seen: 0 };
-        (receiver.new(true, 0), receiver)
+        (receiver.another(true, 0), receiver)
     }
 }
 
@@ -96,7 +96,7 @@ impl<T: OptionalSend + OptionalSync> WatchSender<InOrder, T> for Side<T> {
     }
 
     fn subscribe(&self) -> Side<T> {
-        self.new(false, self.version())
+        self.another(false, self.version())
     }
 }
 
