@@ -50,6 +50,9 @@ pub enum Error {
     /// An error of a database.
     #[error(transparent)]
     Engine(#[from] mini_engine::Error),
+    /// The directory is an older copy, as another node remembers, or a copy of it takes part. Contains the reason, and what to do.
+    #[error("{0}")]
+    Outdated(String),
     /// A group can no longer store or apply entries.
     #[error("group {group} has ended: {reason}")]
     Ended {

@@ -27,6 +27,8 @@ const SHORT_PAUSE: Duration = Duration::from_millis(200);
 const ROUND: Duration = Duration::from_secs(1);
 /// The time after which a connection without a reply is given up.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// The interval at which all nodes store that this one runs.
+const TICK: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 /// The number of nodes that are queried in one round. If there are more nodes, they take turns.
 const ASKED_TOGETHER: usize = 16;
 
@@ -40,8 +42,8 @@ pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
         groups = becomes.wait_for(Option::is_some) => groups.ok().and_then(|groups| groups.clone()),
     };
     let Some(groups) = groups else { return };
-    let mut gossip =
-        Gossip { local, groups, links: BTreeMap::new(), turn: 0, refusals: Seldom::default(), has_warned: false };
+    let (links, refusals, ticked) = (BTreeMap::new(), Seldom::default(), Instant::now());
+    let mut gossip = Gossip { local, groups, links, turn: 0, refusals, ticked, has_warned: false };
     loop {
         // The task ends only between two rounds, so a group is always left completely.
         let pause = gossip.round().await;
@@ -59,6 +61,8 @@ struct Gossip {
     /// The position in the list of nodes at which the next round begins.
     turn: usize,
     refusals: Seldom,
+    /// The time of the last tick of this node's start.
+    ticked: Instant,
     /// Whether the log says that the clock is off.
     has_warned: bool,
 }
@@ -66,6 +70,12 @@ struct Gossip {
 impl Gossip {
     /// Queries some nodes, and acts on their replies. Returns the time until the next round.
     async fn round(&mut self) -> Duration {
+        if self.ticked.elapsed() >= TICK {
+            let advanced = self.local.parts.dialer.starts.advance(self.groups.identity).await;
+            advanced.unwrap_or_else(|error| tracing::warn!(%error, "could not store that this node runs"));
+            self.local.parts.dialer.introduce(self.links.keys(), ROUND).await;
+            self.ticked = Instant::now();
+        }
         self.choose().await;
         let mut links: Vec<&mut Link> = self.links.values_mut().collect();
         let first = self.turn % links.len().max(1);

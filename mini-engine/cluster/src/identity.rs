@@ -155,6 +155,13 @@ impl Stored {
     }
 }
 
+/// A random number, for a new cluster, a new node, or a start.
+pub(crate) fn draw() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| io("draw", "a number")(error.into()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
 /// The directory of a group's state in the directory of a node.
 pub(crate) fn state_of(dir: &Path, group: u32) -> PathBuf {
     dir.join(format!("state-{group}"))

@@ -55,14 +55,22 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: Place, refusals: Arc
     let served = async {
         let mut frames = local.parts.dialer.accept(stream, local.audience()).await?;
         drop(place);
+        let (mut introduced, starts) = (None, &local.parts.dialer.starts);
         loop {
             let call = timeout(IDLE, frames.receive::<Numbered<Call>>()).await??;
             let number = call.number;
-            let body = match carry_out(&local, &mut frames, call).await {
+            if let Call::Introduce(theirs) = &call.body {
+                introduced = Some(starts.learn(theirs).await);
+            }
+            starts.check()?;
+            let body = match carry_out(&local, &mut frames, call, introduced.is_some()).await {
                 Ok(answer) => answer,
                 Err(error) => CallReply::Failed(error.to_string()),
             };
+            // A node that has learnt meanwhile that its directory is an older copy grants no vote.
+            starts.check()?;
             timeout(SEND_DEADLINE, frames.send(&Numbered { number, body })).await??;
+            introduced.take_if(|introduced: &mut Result<()>| introduced.is_err()).transpose()?;
         }
     };
     let ended: Result<()> = served.await;
@@ -75,9 +83,13 @@ async fn serve(local: Arc<Local>, stream: TcpStream, place: Place, refusals: Arc
     }
 }
 
-async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> Result<CallReply> {
+async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_node: bool) -> Result<CallReply> {
     match call.body {
+        // Also if the connection is refused: the other node may find out that it is the older copy.
+        Call::Introduce(_) => local.parts.dialer.starts.introduction().map(CallReply::Introduced),
+        Call::Backup(group) => backup(&*find(local, group)?, frames, call.number).await,
         Call::Control(ask) => answer(local, ask).await.map(CallReply::Control),
+        _ if !is_node => Err(Error::other("expected an introduction first")),
         Call::Append(group, request) => find(local, group)?.append(request).await.map(CallReply::Append),
         Call::Vote(group, request) => {
             find(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
@@ -90,7 +102,6 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>) -> 
             response.map(CallReply::Transfer).map_err(Error::other)
         }
         Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
-        Call::Backup(group) => backup(&*find(local, group)?, frames, call.number).await,
     }
 }
 

@@ -34,6 +34,7 @@
 //! | `error`, `seldom`, `settings` | |
 //! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
 //! | `identity`, `places` | which node this is, with which groups; where all groups are |
+//! | `starts` | whether a node's directory is an older copy |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
 //! | `network` | openraft's network; snapshots on their way |
 //! | `application` | what a log entry does to the database |
@@ -69,6 +70,7 @@ mod places;
 mod seldom;
 mod settings;
 mod slots;
+mod starts;
 mod types;
 mod unproven;
 mod wire;

@@ -23,6 +23,7 @@ use crate::inbound;
 use crate::local::Local;
 use crate::network::{Credentials, Dialer};
 use crate::settings::{Security, Settings};
+use crate::starts::Starts;
 use crate::types::Member;
 
 /// The time that a stopping node leaves for the requests under way, before it hands over the groups that it leads.
@@ -57,7 +58,7 @@ impl Node {
     pub(crate) async fn start_with(settings: Settings, clock: WallClock) -> Result<Node> {
         settings.check()?;
         let Settings { dir, listen, advertise, cluster_listen, cluster_advertise, .. } = settings;
-        let dialer = Arc::new(Dialer::new(&settings.security)?);
+        let mut dialer = Dialer::new(&settings.security)?;
         let buffer_bytes = settings.clients.limits.buffer_bytes;
         let server = Server::bind(&listen, settings.clients)?;
         let (clients, metrics, stopper) =
@@ -86,13 +87,16 @@ impl Node {
             });
         }
         let election_timeout = settings.election_timeout;
-        let local = Arc::new(Local::new(Parts { dir, files, member, dialer, logs, clock, election_timeout }));
-        local.go_on().await?;
+        dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(|record| record.identity))?;
+        let parts = Parts { dir, files, member, dialer: Arc::new(dialer), logs, clock, election_timeout };
+        let local = Arc::new(Local::new(parts, record));
+        // Nodes that start together answer each other before they open their groups.
+        let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
+        local.go_on().await.inspect_err(|_| inbound.abort())?;
         let (stop, stopped) = watch::channel(false);
         let gossip = tokio::spawn(gossip::run(Arc::clone(&local), stopped));
         let groups = Box::new(Bridge::new(Arc::clone(&local), buffer_bytes));
         let server = spawn_blocking(move || server.run_in_cluster(groups));
-        let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
         Ok(Node { local, stop, stopper, server, inbound, gossip, clients, metrics, nodes, tls })
     }
 
@@ -141,6 +145,7 @@ impl Node {
         };
         tokio::select! {
             error = failed => error,
+            error = self.local.parts.dialer.starts.until_outdated() => error,
             ended = &mut self.server => match ended {
                 Ok(Err(error)) => error.into(),
                 Ok(Ok(())) | Err(_) => io("serve", "clients")(std::io::Error::other("their thread has ended")),
@@ -167,6 +172,7 @@ impl Node {
         self.inbound.abort();
         (&mut self.inbound).await.ok();
         join_all(here.values().map(|group| group.stop())).await;
+        self.local.parts.dialer.starts.close().await;
         self.local.parts.logs.clone().close().map_err(io("close", "the log"))
     }
 }

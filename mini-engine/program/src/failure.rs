@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     Damage(Vec<Error>),
     /// The arguments, or under `--strict` the input, are wrong.
     Usage(String),
+    /// The directory of a node is an older copy.
+    Outdated(String),
     /// The engine ended an import after its first lines, which are in the database.
     Stopped {
         cause: Error,
@@ -75,6 +77,7 @@ impl Failure {
             Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
             Self::Damage(_) => IO,
             Self::Usage(_) => WRONG_USE,
+            Self::Outdated(_) => CORRUPTION,
             Self::Io { .. } => IO,
             // The exit code that a shell reports for a program that was ended by a signal.
             Self::Interrupted { signal, .. } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
@@ -159,7 +162,7 @@ impl fmt::Display for Failure {
                 }
                 Ok(())
             }
-            Self::Usage(what) => f.write_str(what),
+            Self::Usage(what) | Self::Outdated(what) => f.write_str(what),
             Self::Interrupted { lines, .. } => go_on(f, "interrupted", *lines),
             Self::Stopped { cause, lines } => go_on(f, cause, *lines),
             Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),

@@ -78,6 +78,7 @@ const CLUSTER: Crate = Crate {
         &["seldom", "settings"],
         &["clock", "slots", "types"],
         &["identity", "places"],
+        &["starts"],
         &["wire"],
         &["network"],
         &["application"],

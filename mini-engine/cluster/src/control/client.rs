@@ -171,13 +171,6 @@ fn described(address: &str, reply: ControlReply) -> Result<Description> {
     }
 }
 
-/// A random number, for a new cluster or a new node.
-pub(super) fn draw() -> Result<u64> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| io("draw", "a number")(error.into()))?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
 /// The error of a call to a node.
 pub(super) fn failed(address: &str, error: std::io::Error) -> Error {
     // With one of these the node itself has replied, unless it comes from the system, such as that of a firewall.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::client::{ControlClient, draw, refused};
+use super::client::{ControlClient, refused};
 use crate::error::{Error, Result};
-use crate::identity::Identity;
+use crate::identity::{Identity, draw};
 use crate::settings::MAX_GROUPS;
 use crate::types::{Member, Position};
 use crate::wire::control::{ControlRequest, Description};

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::client::{ControlClient, PAUSE, draw, refused};
+use super::client::{ControlClient, PAUSE, refused};
 use super::status::{NodeStatus, Status};
 use crate::error::Result;
 use crate::group::LEVEL;
-use crate::identity::{Identity, Joined};
+use crate::identity::{Identity, Joined, draw};
 use crate::places::{Membership, Places};
 use crate::wire::control::{ControlReply, ControlRequest};
 

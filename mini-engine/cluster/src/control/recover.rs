@@ -21,10 +21,9 @@ use openraft::{LogId, LogIdOptionExt, RaftLogReader, Vote};
 use openraft_mini_engine::{LogStore, Logs, StoredState};
 
 use super::backup::Backup;
-use super::client::draw;
 use super::new_directory::{NewDirectory, unusable};
 use crate::error::{Error, Result, io};
-use crate::identity::{Identity, Joined, Record, state_of};
+use crate::identity::{Identity, Joined, Record, draw, state_of};
 use crate::types::{Member, Position, TypeConfig};
 
 /// The number of the node that a recovery makes.

@@ -24,6 +24,8 @@ use crate::wire::version;
 /// A stopped group may hold its log open for a moment: opening is tried this many times.
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
+/// The time in which a node that starts may find out that it is an older copy, before it opens its groups. Longer than connecting to a node takes.
+const ADMISSION: Duration = Duration::from_secs(if cfg!(test) { 30 } else { 5 });
 
 /// This node.
 pub(crate) struct Local {
@@ -35,8 +37,10 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts, groups: watch::Sender::new(None), record: Mutex::default() }
+    pub(crate) fn new(parts: Parts, record: Option<Record>) -> Self {
+        // The node has its identity, and no groups yet, while it starts.
+        let groups = record.as_ref().map(|record| Arc::new(Groups::new(record.identity)));
+        Self { parts, groups: watch::Sender::new(groups), record: Mutex::new(record) }
     }
 
     /// The groups, if the node belongs to a cluster.
@@ -57,6 +61,7 @@ impl Local {
     /// Stores this identity for the node, and adds these groups to its groups.
     pub(crate) async fn become_node(&self, identity: Identity, joined: Joined, others: BTreeSet<String>) -> Result<()> {
         let mut record = self.record.lock().await;
+        self.parts.dialer.starts.check().map_err(io("add groups to", "this node"))?;
         let refuse = |reason| Err(Error::Refused { address: self.parts.member.cluster.clone(), reason });
         if let Some(Record { identity: found, .. }) = &*record
             && *found != identity
@@ -74,18 +79,22 @@ impl Local {
         self.open(record.insert(new)).await
     }
 
-    /// If the directory belongs to a cluster, opens the groups that it has.
+    /// If the directory belongs to a cluster, opens the groups that it has, unless it is an older copy.
     pub(crate) async fn go_on(&self) -> Result<()> {
-        let mut record = self.record.lock().await;
-        let Some(found) = Record::read(&*self.parts.files, &self.parts.dir)? else { return Ok(()) };
+        let record = self.record.lock().await;
+        let Some(found) = &*record else { return Ok(()) };
+        // A node that does not answer may introduce itself later.
+        self.parts.dialer.introduce(found.others.iter(), ADMISSION).await;
+        self.parts.dialer.starts.check().map_err(|reason| Error::Outdated(reason.to_string()))?;
         for number in (0..found.identity.groups).filter(|number| !found.joined.contains_key(number)) {
             self.remove(number).await?;
         }
-        self.open(record.insert(found)).await
+        self.open(found).await
     }
 
     /// Opens the groups of the record that are not open yet.
     async fn open(&self, record: &Record) -> Result<()> {
+        self.parts.dialer.starts.advance(record.identity).await.map_err(io("record", "a start of this node"))?;
         let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
         // Done before the groups are opened: if one cannot be opened, the node continues with the others.
         self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());

@@ -1,17 +1,20 @@
-//! [`Dialer`]: connects to nodes, with TLS if it is configured, and proves that this side has the secret.
+//! [`Dialer`]: connects to nodes, with TLS if it is configured, proves that this side has the secret, and introduces a node.
 
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::error;
 use crate::settings::Security;
+use crate::starts::Starts;
 use crate::wire::frames::{Frames, Socket};
 use crate::wire::handshake::{self, Audience, Terms};
+use crate::wire::message::{Call, CallReply, Numbered};
 use crate::wire::tls::{self, BetweenNodes};
 use crate::wire::version;
 
@@ -19,7 +22,11 @@ use crate::wire::version;
 const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Connects to nodes, and accepts connections of nodes.
-pub(crate) struct Dialer(RwLock<Arc<Credentials>>);
+pub(crate) struct Dialer {
+    credentials: RwLock<Arc<Credentials>>,
+    /// Those of this node; a command has none.
+    pub(crate) starts: Starts,
+}
 
 /// What a new connection needs.
 pub(crate) struct Credentials {
@@ -39,25 +46,41 @@ impl Credentials {
 
 impl Dialer {
     pub(crate) fn new(security: &Security) -> error::Result<Self> {
-        Ok(Self(RwLock::new(Arc::new(Credentials::read(security)?))))
+        let credentials = RwLock::new(Arc::new(Credentials::read(security)?));
+        Ok(Self { credentials, starts: Starts::default() })
     }
 
     /// Replaces the credentials of new connections.
     pub(crate) fn replace(&self, credentials: Credentials) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
+        *self.credentials.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
     }
 
     fn credentials(&self) -> Arc<Credentials> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Connects to the node at `address`; if `audience` is given, the node must have this identity.
+    /// Connects to the node at `address`; if `audience` is given, the node must have this identity. Fails if one side refuses the other's starts.
     pub(crate) async fn connect(&self, address: &str, audience: Audience) -> Result<Frames> {
+        self.starts.check()?;
         let Credentials { terms, tls } = &*self.credentials();
         let socket = timeout(CONNECT_DEADLINE, connect_in_time(address, tls.as_ref())).await??;
         let mut frames = Frames::new(socket);
         handshake::ask(&mut frames, terms, audience).await?;
-        Ok(frames)
+        let Ok(own) = self.starts.introduction() else { return Ok(frames) };
+        let introduced = async {
+            frames.send(&Numbered { number: 0, body: Call::Introduce(own) }).await?;
+            frames.receive::<Numbered<CallReply>>().await
+        };
+        match timeout(handshake::DEADLINE, introduced).await??.body {
+            CallReply::Introduced(theirs) => self.starts.learn(&theirs).await.map(|()| frames),
+            CallReply::Failed(reason) => Err(Error::other(reason)),
+            _ => Err(Error::new(ErrorKind::InvalidData, "the answer is not one to an introduction")),
+        }
+    }
+
+    /// Introduces this node to those at these addresses, on connections of their own. Nodes that do not answer in time are left out.
+    pub(crate) async fn introduce(&self, addresses: impl Iterator<Item = &String>, deadline: Duration) {
+        join_all(addresses.map(|address| timeout(deadline, self.connect(address, None)))).await;
     }
 
     /// Completes the handshake of an accepted connection. `own` is this node's identity.

@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Calls to one node.
 pub(crate) struct Link {
-    dialer: Arc<Dialer>,
+    pub(super) dialer: Arc<Dialer>,
     address: String,
     audience: Audience,
     connecting: Option<JoinHandle<Result<Frames>>>,
@@ -47,6 +47,7 @@ impl Link {
     /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one, so
     /// it may be carried out twice.
     pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<CallReply> {
+        self.dialer.starts.check()?;
         self.last += 1;
         let call = Numbered { number: self.last, body: call };
         match timeout(deadline, self.call_or_again(&call)).await {

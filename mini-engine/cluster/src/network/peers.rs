@@ -107,6 +107,7 @@ impl RaftNetworkV2<TypeConfig> for Peer {
             sent = snapshot::send(&self.link, self.group, vote, snapshot.snapshot) => {
                 sent.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))
             }
+            error = self.link.dialer.starts.until_outdated() => Err(StreamingError::Unreachable(Unreachable::new(&error))),
             closed = cancel => Err(StreamingError::Closed(closed)),
         }
     }

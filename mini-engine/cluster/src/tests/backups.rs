@@ -17,9 +17,9 @@ use openraft_mini_engine::{LogStore, Logs};
 
 use super::support::{Cluster, wait_for};
 use crate::application::open_state;
-use crate::network::{Link, fetch};
+use crate::network::{Dialer, Link, fetch};
 use crate::types::{TypeConfig, Vote};
-use crate::{Error, Member, Position};
+use crate::{Error, Member, Position, Security};
 
 const KEYS: u32 = 40;
 
@@ -49,7 +49,7 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     for (file, bytes) in contents(from) {
         let file = to.join(file.strip_prefix(from).unwrap());
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -247,7 +247,7 @@ async fn a_failure_to_store_a_backup_is_not_taken_for_one_of_the_network() {
     let dir = cluster.dir.path().join("state");
     let (machine, ..) = open_state(&dir, Arc::new(StdFs)).unwrap();
     fs::write(dir.join("incoming-000000"), "in the way").unwrap();
-    let link = Link::new(Arc::clone(&cluster.nodes[&1].local().parts.dialer), cluster.address(1), None);
+    let link = Link::new(Arc::new(Dialer::new(&Security::default()).unwrap()), cluster.address(1), None);
     let fetched = fetch(&link, 0, machine.state()).await.unwrap();
     assert_eq!(fetched.expect("it leads").unwrap_err().kind(), ErrorKind::NotADirectory);
     assert!(fetch(&link, 0, machine.state()).await.unwrap().expect("it leads").is_ok());

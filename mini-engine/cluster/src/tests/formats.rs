@@ -7,7 +7,7 @@ use crate::wire::control::{ControlReply, ControlRequest};
 use crate::wire::message::{Call, CallReply, Numbered, Part};
 
 /// Parts of the JSON texts below.
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     (
         "WRITES",
         r#"{"Request":{"is_version_3":true,"lengths":[3,1],"bytes":[71,69,84,107]}},{"Transaction":{"is_version_3":false,
@@ -16,6 +16,10 @@ const PARTS: [(&str, &str); 5] = [
     (
         "PLACES",
         r#"{"0":{"membership":{"since":{"term":3,"leader":1,"index":2},"members":{"1":MEMBER},"voters":[1]},"leader":[3,1]}}"#,
+    ),
+    (
+        "STARTS",
+        r#"{"cluster":9,"node":1,"history":[{"number":1,"drawn":300,"tick":2}],"others":{"2":{"number":3,"drawn":4,"tick":5}}}"#,
     ),
     ("MEMBER", r#"{"cluster":"a:1","clients":"b:2"}"#),
     ("VOTE", r#"{"leader_id":{"term":3,"node_id":1},"committed":true}"#),
@@ -48,19 +52,19 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
             {"Vote":[1,{"vote":VOTE,"last_log_id":ID,"leadership_transfer":true}]},
             {"PreVote":[2,{"vote":VOTE,"last_log_id":null,"leadership_transfer":false}]},
             {"Transfer":[3,{"from_leader":VOTE,"to_node_id":2,"last_log_id":ID}]},
-            {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5}]"#,
-        "070000030101010301ac02030301ac02000301ac020107030001020301044745546b010001017703ac020100020101770301ac02\
+            {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5},{"Introduce":STARTS}]"#,
+        "080000030101010301ac02030301ac02000301ac020107030001020301044745546b010001017703ac020100020101770301ac02\
          02010101010103613a3103623a32000101030101010301ac020102020301010000030303010102010301ac020404030101050000\
-         0605",
+         06050709010101ac02020102030405",
     );
     check::<CallReply>(
         r#"[{"Append":"Success"},{"Append":{"PartialSuccess":ID}},{"Append":"Conflict"},{"Append":{"HigherVote":VOTE}},
             {"Vote":{"vote":VOTE,"vote_granted":false,"last_log_id":ID}},{"Transfer":{"Ok":null}},
             {"Transfer":{"Err":{"VoteChanged":{"expected":VOTE,"actual":VOTE}}}},
             {"Transfer":{"Err":{"LogNotFlushed":{"expected":ID,"actual":null}}}},
-            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"}]"#,
-        "0c00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
-         010506026e6f",
+            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"},{"Introduced":STARTS}]"#,
+        "0d00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
+         010506026e6f0709010101ac02020102030405",
     );
     check::<Numbered<CallReply>>(r#"[{"number":300,"body":"Working"}]"#, "01ac0205");
     check::<ControlRequest>(

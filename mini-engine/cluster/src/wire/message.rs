@@ -4,6 +4,7 @@ use openraft_mini_engine::Chunk;
 use serde::{Deserialize, Serialize};
 
 use super::control::{ControlReply, ControlRequest};
+use crate::starts::Introduction;
 use crate::types::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferRequest, TransferResponse, Vote,
     VoteRequest, VoteResponse,
@@ -23,6 +24,8 @@ pub(crate) enum Call {
     Control(ControlRequest),
     /// Asks the leader for a snapshot of the group. After the reply `Working` its parts follow, and then the final reply.
     Backup(u32),
+    /// Comes first on each connection of a node.
+    Introduce(Introduction),
 }
 
 /// The reply to a call.
@@ -37,6 +40,7 @@ pub(crate) enum CallReply {
     /// Not the final reply: a snapshot is still being checked, or its parts follow.
     Working,
     Failed(String),
+    Introduced(Introduction),
 }
 
 impl CallReply {

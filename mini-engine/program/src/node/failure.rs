@@ -22,6 +22,7 @@ impl From<Error> for Failure {
                  --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca, so that only nodes are let in"
             )),
             Error::Server(error) => error.into(),
+            Error::Outdated(reason) => Self::Outdated(reason),
             other => Self::Usage(other.to_string()),
         }
     }
