@@ -41,8 +41,10 @@ pub(crate) struct Record {
     pub(crate) identity: Identity,
     /// The groups that are in this directory.
     pub(crate) joined: Joined,
-    /// The groups that were in this directory and are not any more. The node never joins such a group again: its record of its votes there is lost.
+    /// Groups that an older version removed from this directory, with their votes: the node never joins them again.
     pub(crate) left: BTreeSet<u32>,
+    /// Groups that were removed from this directory since, and may be back, with the position that their logs must reach before the node votes.
+    pub(crate) last: BTreeMap<u32, Position>,
     /// The addresses of other nodes, which are queried at the start for the places of groups.
     pub(crate) others: BTreeSet<String>,
 }
@@ -56,6 +58,7 @@ struct Stored {
     groups: u32,
     joined: Option<Joined>,
     left: Option<BTreeSet<u32>>,
+    last: Option<BTreeMap<u32, Position>>,
     others: Option<BTreeSet<String>>,
 }
 
@@ -72,7 +75,7 @@ impl Identity {
 impl Record {
     /// The record of a node that has no groups yet.
     pub(crate) fn new(identity: Identity) -> Self {
-        Self { identity, joined: Joined::new(), left: BTreeSet::new(), others: BTreeSet::new() }
+        Self { identity, joined: Joined::new(), left: BTreeSet::new(), last: BTreeMap::new(), others: BTreeSet::new() }
     }
 
     /// Adds groups to the record. If a group is there already, the later position at which the node became a member counts.
@@ -119,8 +122,9 @@ impl Record {
     pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<()> {
         let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
         let Identity { cluster, node, groups } = self.identity;
-        let (joined, left) = (Some(self.joined.clone()), Some(self.left.clone()));
-        let stored = Stored { format: FORMAT, cluster, node, groups, joined, left, others: Some(self.others.clone()) };
+        let Self { joined, left, last, others, .. } = self.clone();
+        let (joined, left, last, others) = (Some(joined), Some(left), Some(last), Some(others));
+        let stored = Stored { format: FORMAT, cluster, node, groups, joined, left, last, others };
         let written = || {
             let mut bytes = serde_json::to_vec_pretty(&stored)?;
             bytes.push(b'\n');
@@ -139,12 +143,14 @@ impl Record {
 
 impl Stored {
     fn into_record(self) -> std::result::Result<Record, String> {
-        let Stored { format, cluster, node, groups, joined, left, others } = self;
+        let Stored { format, cluster, node, groups, joined, left, last, others } = self;
         let identity = Identity { cluster, node, groups };
         identity.check()?;
         let record = match (format, joined, left, others) {
-            (FORMAT, Some(joined), Some(left), Some(others)) => Record { identity, joined, left, others },
-            (ALL_GROUPS, None, None, None) => {
+            (FORMAT, Some(joined), Some(left), Some(others)) => {
+                Record { identity, joined, left, last: last.unwrap_or_default(), others }
+            }
+            (ALL_GROUPS, None, None, None) if last.is_none() => {
                 let joined = (0..groups).map(|group| (group, Some(Position::default()))).collect();
                 Record { joined, ..Record::new(identity) }
             }
@@ -202,6 +208,7 @@ mod tests {
         let record = Record {
             joined: BTreeMap::from([(0, Some(position)), (2, None)]),
             left: BTreeSet::from([1]),
+            last: BTreeMap::from([(2, position)]),
             others: BTreeSet::from(["h:1".to_owned()]),
             ..Record::new(identity)
         };

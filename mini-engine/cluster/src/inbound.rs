@@ -92,17 +92,24 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_
         _ if !is_node => Err(Error::other("expected an introduction first")),
         Call::Append(group, request) => find(local, group)?.append(request).await.map(CallReply::Append),
         Call::Vote(group, request) => {
-            find(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
+            elector(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }
         Call::PreVote(group, request) => {
-            find(local, group)?.raft().pre_vote(request).await.map(CallReply::Vote).map_err(Error::other)
+            elector(local, group)?.raft().pre_vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }
         Call::Transfer(group, request) => {
-            let response = find(local, group)?.raft().handle_transfer_leader(request).await;
+            let response = elector(local, group)?.raft().handle_transfer_leader(request).await;
             response.map(CallReply::Transfer).map_err(Error::other)
         }
         Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
     }
+}
+
+/// The group with this number, if this node may vote in it and be elected.
+fn elector(local: &Local, number: u32) -> Result<Arc<Group>> {
+    let group = find(local, number)?;
+    let missing = || Error::other(format!("this node has not received again what it had of group {number}"));
+    if group.may_elect() { Ok(group) } else { Err(missing()) }
 }
 
 async fn backup(group: &Group, frames: &mut Frames, number: u64) -> Result<CallReply> {

@@ -35,6 +35,10 @@ impl Position {
     pub(crate) fn of(log_id: &LogIdOf<TypeConfig>) -> Self {
         Self { term: log_id.leader_id.term, leader: log_id.leader_id.node_id, index: log_id.index }
     }
+
+    pub(crate) fn log_id(self) -> LogIdOf<TypeConfig> {
+        LogIdOf::<TypeConfig>::new(Vote::new(self.term, self.leader).leader_id, self.index)
+    }
 }
 
 /// A node's addresses, as they are stored in the membership of each group.

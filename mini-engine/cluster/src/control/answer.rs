@@ -28,7 +28,9 @@ pub(crate) async fn answer(local: &Local, ask: ControlRequest) -> Result<Control
             of(local, group, async |group| group.add_learner(node, member).await).await
         }
         ControlRequest::Promote { group, node } => of(local, group, async |group| group.promote(node).await).await,
-        ControlRequest::Remove { group, node } => of(local, group, async |group| group.remove(node).await).await,
+        ControlRequest::Remove { group, node, since } => {
+            of(local, group, async |group| group.remove(node, since).await).await
+        }
         ControlRequest::HandOver { group, node } => of(local, group, async |group| group.move_leader(node).await).await,
     }
 }

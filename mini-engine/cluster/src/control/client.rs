@@ -31,7 +31,8 @@ pub(super) struct Leader {
 
 /// Creates, changes and describes clusters.
 ///
-/// Every step may be repeated: a command that was interrupted continues where it stopped when it is run again.
+/// Every step may be repeated: a command that was interrupted continues where it stopped when it is run again, except
+/// [`rebalance`](Self::rebalance).
 pub struct ControlClient {
     dialer: Arc<Dialer>,
 }

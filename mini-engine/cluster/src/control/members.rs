@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::client::{ControlClient, PAUSE, refused};
+use super::client::{ControlClient, LEADER_DEADLINE, PAUSE, refused};
 use super::status::{NodeStatus, Status};
 use crate::error::Result;
 use crate::group::LEVEL;
 use crate::identity::{Identity, Joined, draw};
 use crate::places::{Membership, Places};
+use crate::types::Position;
 use crate::wire::control::{ControlReply, ControlRequest};
 
 /// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
@@ -52,20 +53,27 @@ impl ControlClient {
             Some(identity) => identity.node,
             None => new_number()?,
         };
+        for group in groups.iter().copied().filter(|group| of_member(&status.places, node).all(|(of, _)| of != *group))
+        {
+            self.wait_until_left(address, group).await?;
+        }
         let identity = identity(&status, node);
         let others: BTreeSet<String> = status.places.members().into_values().map(|member| member.cluster).collect();
         let join = async |joined: Joined| {
             self.tell(address, None, ControlRequest::Become { identity, joined, others: others.clone() }).await
         };
         join(groups.iter().map(|group| (*group, None)).collect()).await?;
-        for group in groups.iter().copied() {
-            let ask = ControlRequest::AddLearner { group, node, member: new.member.clone() };
-            if let ControlReply::Changed(position) = self.tell_leader(to, group, ask).await? {
-                join(Joined::from([(group, Some(position))])).await?;
-            }
-        }
+        let mut added = Vec::new();
         for group in groups {
-            self.wait_until_level(to, group, node, &mut progress).await?;
+            let ask = ControlRequest::AddLearner { group, node, member: new.member.clone() };
+            let ControlReply::Changed(position) = self.tell_leader(to, group, ask).await? else {
+                return Err(refused(to, "the answer is not one to this question"));
+            };
+            join(Joined::from([(group, Some(position))])).await?;
+            added.push((group, position.index));
+        }
+        for (group, since) in added {
+            self.wait_until_level(to, group, node, since, &mut progress).await?;
             self.tell_leader(to, group, ControlRequest::Promote { group, node }).await?;
         }
         Ok(node)
@@ -77,6 +85,18 @@ impl ControlClient {
     /// # Errors
     /// Returns an error if the node is not a member or is the last member of a group, or if the remaining voters that can be reached are no majority.
     pub async fn remove(&self, node: &str, from: &str, groups: Option<&[u32]>, force: bool) -> Result<Removed> {
+        self.remove_since(node, from, groups, force, None).await
+    }
+
+    /// Like [`remove`](Self::remove). With `since`, fails unless the entry at this position has set the group's newest members.
+    pub(crate) async fn remove_since(
+        &self,
+        node: &str,
+        from: &str,
+        groups: Option<&[u32]>,
+        force: bool,
+        since: Option<Position>,
+    ) -> Result<Removed> {
         let status = self.status(from).await?;
         let groups = match groups {
             Some(groups) => check_groups(from, &status, groups)?,
@@ -98,17 +118,30 @@ impl ControlClient {
             self.tell(&found.member.cluster, Some((status.cluster, node)), ask).await.ok();
         }
         for group in groups.iter().copied() {
-            self.tell_leader(from, group, ControlRequest::Remove { group, node }).await?;
+            self.tell_leader(from, group, ControlRequest::Remove { group, node, since }).await?;
         }
         let is_member = of_member(&status.places, node).any(|(group, _)| !groups.contains(&group));
         Ok(Removed { node, is_member })
     }
 
+    /// Waits until a node that is no member of a group has removed what it had of it, but not for ever: if it has not, it keeps that.
+    async fn wait_until_left(&self, address: &str, group: u32) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < LEADER_DEADLINE
+            && self.describe(address).await?.groups.get(&group).is_some_and(|found| found.last > 0)
+        {
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until a node has stored the entry `since`, which added it, and lacks few others. Before that entry, a node that comes back may not vote.
     async fn wait_until_level(
         &self,
         address: &str,
         group: u32,
         node: u64,
+        since: u64,
         progress: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let begun = Instant::now();
@@ -118,7 +151,7 @@ impl ControlClient {
             if let Some((found, matched)) = found.and_then(|group| Some((group.last, *group.matched.get(&node)?))) {
                 let behind = found.saturating_sub(matched);
                 progress(group, behind);
-                if matched > 0 && behind <= LEVEL {
+                if matched >= since && behind <= LEVEL {
                     return Ok(());
                 }
             }

@@ -7,6 +7,7 @@ mod init;
 mod leader;
 mod members;
 mod new_directory;
+mod rebalance;
 mod recover;
 mod status;
 

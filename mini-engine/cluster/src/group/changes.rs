@@ -5,7 +5,7 @@ use std::io::{Error, Result};
 use std::time::Duration;
 
 use openraft::async_runtime::WatchReceiver;
-use openraft::{ChangeMembers, RaftMetrics};
+use openraft::{ChangeMembers, Precondition, RaftMetrics};
 use tokio::time::{sleep, timeout};
 
 use super::handle::{Group, HAND_OVER};
@@ -32,7 +32,7 @@ impl Group {
 
     /// Adds a node that receives the log. The node has no vote.
     pub(crate) async fn add_learner(&self, node: u64, member: Member) -> Result<ControlReply> {
-        let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true).await?;
+        let told = self.change(ChangeMembers::AddNodes(BTreeMap::from([(node, member.clone())])), true, None).await?;
         let known = self.metrics.borrow_watched().membership_config.membership().get_node(&node).cloned();
         match (&told, known) {
             (ControlReply::Changed(_), Some(known)) if known != member => {
@@ -44,11 +44,11 @@ impl Group {
 
     /// Gives a learner (a member without a vote) a vote.
     pub(crate) async fn promote(&self, node: u64) -> Result<ControlReply> {
-        self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node])), true).await
+        self.change(ChangeMembers::AddVoterIds(BTreeSet::from([node])), true, None).await
     }
 
-    /// Removes a node from the group.
-    pub(crate) async fn remove(&self, node: u64) -> Result<ControlReply> {
+    /// Removes a node from the group; with `since`, only if the entry at this position has set the newest members.
+    pub(crate) async fn remove(&self, node: u64, since: Option<Position>) -> Result<ControlReply> {
         let (is_voter, is_member, voters) = {
             let metrics = self.metrics.borrow_watched();
             let membership = metrics.membership_config.membership();
@@ -63,7 +63,7 @@ impl Group {
         }
         let nodes = BTreeSet::from([node]);
         let change = if is_voter { ChangeMembers::RemoveVoters(nodes) } else { ChangeMembers::RemoveNodes(nodes) };
-        self.change(change, false).await
+        self.change(change, false, since).await
     }
 
     /// As the leader, hands over to another voter. That leads then, unless it has lost the election, or this node has not heard from it yet.
@@ -99,9 +99,15 @@ impl Group {
         }
     }
 
-    async fn change(&self, change: ChangeMembers<u64, Member>, keeps_learners: bool) -> Result<ControlReply> {
+    async fn change(
+        &self,
+        change: ChangeMembers<u64, Member>,
+        keeps_learners: bool,
+        since: Option<Position>,
+    ) -> Result<ControlReply> {
         self.check_majority().await?;
-        let changed = timeout(DEADLINE, self.raft.change_membership(change, keeps_learners)).await;
+        let is_since = since.map(|at| Precondition::LastMembershipLogId { last_membership_log_id: Some(at.log_id()) });
+        let changed = timeout(DEADLINE, self.raft.change_membership_if(change, keeps_learners, is_since)).await;
         let uncertain =
             format!("no majority has confirmed the change within {DEADLINE:?}: it may take place later or not");
         match changed.map_err(|_| Error::other(uncertain))? {

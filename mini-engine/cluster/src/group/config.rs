@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// openraft's maximum election timeout is also the lease of a leader. For this time after the leader's last message no node votes for another
 /// candidate; only then does a node's own timeout begin. The sum of both is the time that a user sets: from `election_timeout` to a third more.
-pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
+pub(super) fn of(election_timeout: Duration, may_elect: bool) -> Result<Arc<Config>> {
     let timeout = election_timeout.as_millis() as u64;
     let config = Config {
         cluster_name: "mini-engine".into(),
@@ -34,6 +34,7 @@ pub(super) fn of(election_timeout: Duration) -> Result<Arc<Config>> {
         replication_lag_threshold: 2 * ENTRIES_BETWEEN_SNAPSHOTS,
         max_in_snapshot_log_to_keep: KEPT_ENTRIES,
         purge_batch_size: KEPT_ENTRIES / 10,
+        enable_elect: may_elect,
         // A node that returns does not depose a leader whose messages the other nodes receive.
         enable_pre_vote: Some(true),
         // A leader that was killed and restarted becomes a candidate again: the others may have elected another leader.

@@ -1,6 +1,7 @@
 //! [`Group`]: opens a group, and passes requests to the group's tasks.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ use crate::clock::GroupClock;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::{Peers, Snapshot};
-use crate::types::{AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TypeConfig, Vote};
+use crate::types::{AppendEntriesRequest, AppendEntriesResponse, Member, Position, SnapshotResponse, TypeConfig, Vote};
 
 /// The maximum time of a write or a barrier.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -45,6 +46,8 @@ pub(crate) struct Group {
     heard: Mutex<Option<Instant>>,
     /// The time without a leader after which another one is elected.
     pub(super) election_timeout: Duration,
+    /// Whether this node may vote and be elected: not yet, if it has left the group and is coming back. See [`Local`](crate::local::Local).
+    may_elect: Arc<AtomicBool>,
     /// Why this node must not continue with the group: a leader contradicts what is committed here.
     damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
@@ -56,8 +59,13 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Opens the group's log and database, and joins the group's Raft protocol.
-    pub(crate) async fn open(parts: &Parts, identity: Identity, number: u32) -> Result<Group> {
+    /// Opens the group's log and database, and joins the group's Raft protocol. The node may vote when it has applied an entry at or after `before`.
+    pub(crate) async fn open(
+        parts: &Parts,
+        identity: Identity,
+        number: u32,
+        before: Option<Position>,
+    ) -> Result<Group> {
         let dir = state_of(&parts.dir, number);
         let mut log =
             parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
@@ -70,9 +78,12 @@ impl Group {
             return Err(Error::forgotten(parts.dir.join("log")));
         }
         log.settle(applied).map_err(io("use", format!("the log of group {number}")))?;
+        // Entries in the log count here, even if a power cut has lost the record that they are committed: else nodes could wait for each other.
+        let last = log.get_log_state().await.map_err(io("read", format!("the log of group {number}")))?.last_log_id;
+        let before = before.filter(|before| last.is_none_or(|last| Position::of(&last) < *before));
         let Identity { cluster, node, .. } = identity;
         let peers = Peers { dialer: Arc::clone(&parts.dialer), cluster, group: number };
-        let config = config::of(parts.election_timeout)?;
+        let config = config::of(parts.election_timeout, before.is_none())?;
         let raft = Raft::new(node, config, peers, log, machine).await;
         let raft = raft.map_err(|fatal| Error::Ended { group: number, reason: fatal.to_string() })?;
 
@@ -90,6 +101,19 @@ impl Group {
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
+        let may_elect = Arc::new(AtomicBool::new(before.is_none()));
+        if let Some(before) = before {
+            let (raft, may_elect) = (raft.clone(), Arc::clone(&may_elect));
+            tokio::spawn(async move {
+                let has_it =
+                    |metrics: &RaftMetrics<TypeConfig>| metrics.last_applied.as_ref().map(Position::of) >= Some(before);
+                if raft.wait(None).metrics(has_it, "its log is back").await.is_ok() {
+                    // ORDERING: Relaxed; it publishes nothing: openraft compares logs, and has applied the entry.
+                    may_elect.store(true, Ordering::Relaxed);
+                    raft.runtime_config().elect(true);
+                }
+            });
+        }
         let (log, damage, executors) = (reader, watch::Sender::default(), Mutex::default());
         let (heard, election_timeout) = (Mutex::default(), config::longest_timeout(parts.election_timeout));
         Ok(Group {
@@ -100,6 +124,7 @@ impl Group {
             log,
             heard,
             election_timeout,
+            may_elect,
             damage,
             instant,
             clock,
@@ -115,6 +140,12 @@ impl Group {
 
     pub(crate) fn clock(&self) -> &GroupClock {
         &self.clock
+    }
+
+    /// Whether this node may vote and be elected.
+    pub(crate) fn may_elect(&self) -> bool {
+        // ORDERING: Relaxed; see the store.
+        self.may_elect.load(Ordering::Relaxed)
     }
 
     pub(crate) fn raft(&self) -> &Raft {
@@ -143,9 +174,10 @@ impl Group {
         self.executors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this node has a vote, as far as it has learnt. A node that is being added has no vote, and lacks entries that the others have.
+    /// Whether this node has a vote, as far as it has learnt, and may use it. A node that is being added has no vote, and lacks entries that the
+    /// others have; so does one that comes back, although it is a voter by the old entries that it receives first.
     pub(crate) fn votes(&self) -> bool {
-        self.metrics.borrow_watched().state != ServerState::Learner
+        self.may_elect() && self.metrics.borrow_watched().state != ServerState::Learner
     }
 
     /// Whether this node leads. If not, returns the refusal of a request for the leader, which names the leader as far as this node has learnt.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_engine::fs::{FileSystem, remove_dir_all};
+use openraft::RaftLogReader;
+use openraft::storage::RaftLogStorage;
 use openraft_mini_engine::Logs;
 
 use crate::clock::WallClock;
 use crate::identity::state_of;
 use crate::network::Dialer;
-use crate::types::Member;
+use crate::types::{Member, Position, TypeConfig, Vote};
 
 /// The parts of a node that exist before it belongs to a cluster.
 #[derive(Clone)]
@@ -33,7 +35,18 @@ impl Parts {
         self.files.exists(&state_of(&self.dir, number)).unwrap_or(false)
     }
 
-    /// Removes the files of a group, which must not be open. Blocks on the disk.
+    /// The later one of `removed` and the last log entry of a group, which must not be open. The group's vote becomes one for the leader of
+    /// `removed`, unless it is a later one.
+    pub(crate) async fn last_of(&self, number: u32, removed: Position) -> io::Result<Position> {
+        let mut log = self.logs.group::<TypeConfig>(number)?;
+        let vote = Vote::new_committed(removed.term, removed.leader);
+        if log.get_log_reader().await.read_vote().await?.is_none_or(|given| given < vote) {
+            log.save_vote(&vote).await?;
+        }
+        Ok(log.get_log_state().await?.last_log_id.map_or(removed, |last| removed.max(Position::of(&last))))
+    }
+
+    /// Removes the files of a group, which must not be open, except its vote. Blocks on the disk.
     pub(crate) fn remove_group(&self, number: u32) -> io::Result<()> {
         self.logs.remove_group(number)?;
         remove_dir_all(&*self.files, &state_of(&self.dir, number))

@@ -1,8 +1,24 @@
 //! [`Local`]: this node, from its start on; and the groups on it, once it belongs to a cluster.
 //!
-//! A group is added when a command requests it, and removed when the node learns that it is no longer a member. In both cases `node.json` is written
-//! first; it lists the groups on this node. Files of other groups in the directory are removed then, or at the next start. A removed group is never
-//! added again: with an empty log the node would vote a second time, and lack entries that it has acknowledged.
+//! A group is added when a command requests it, and removed when the node learns that it is no longer a member. `node.json`, which lists the groups
+//! on this node, is written before a group is opened, and before the files of a stopped group are removed; those that are left are removed at the
+//! next start.
+//!
+//! **A node that comes back to a group** has an empty log, but it has voted and acknowledged entries before. Raft needs two things of it: (1) it
+//! takes part in no term before that of its vote, and votes once in a term; (2) when it votes, the candidate has every committed entry that it has
+//! acknowledged. For (1), its vote is kept when the log is removed. For (2), `node.json` keeps the position L: the last entry of the log, read after
+//! the group was stopped, or the removal of the node if that is later. An acknowledged entry that is not in this log was replaced by a later leader,
+//! so it was not committed; the others are at or before L. The node votes for nobody, not even for itself or if the leader asks it to, until it has
+//! applied an entry at or after L, or has one in its log when it starts. That entry may be truncated later, but its leader had every committed entry
+//! up to L, and truncation never reaches a committed entry. Then the log of a candidate that it votes for ends at or after L: in the term of a
+//! committed entry e before L it has e because logs agree within a term; in a later term because that term's leader had e, by induction.
+//!
+//! For example, of five nodes two come back empty, and a third one has missed their removal: their votes elect it only if it has all that they had.
+//! Nor can they elect each other by old members in the part of the log that they have received.
+//!
+//! Acknowledgements need no rule: the node has what it acknowledges from now on. But openraft does not expect a log that shrinks while a leader
+//! counts its entries. So the kept vote is at least one for the leader that removed the node: earlier leaders are refused, and this one and later
+//! ones have forgotten what the node had. The groups in `left` of `node.json` do not come back: an older version removed their votes.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -17,6 +33,8 @@ use super::groups::Groups;
 use crate::error::{Error, Result, io};
 use crate::group::{Group, Parts};
 use crate::identity::{Identity, Joined, Record};
+use crate::places::Membership;
+use crate::types::Position;
 use crate::wire::control::Description;
 use crate::wire::handshake::Audience;
 use crate::wire::version;
@@ -69,6 +87,10 @@ impl Local {
             return refuse(format!("this is node {} of cluster {:016x} already", found.node, found.cluster));
         }
         let mut new = record.clone().unwrap_or_else(|| Record::new(identity));
+        for group in joined.keys().filter(|group| new.last.contains_key(group) && !new.joined.contains_key(group)) {
+            // Files that could not be removed when the node left.
+            self.remove(*group).await?;
+        }
         new.join(joined);
         new.others.extend(others);
         new.others.remove(&self.parts.member.cluster);
@@ -100,7 +122,9 @@ impl Local {
         self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
         for number in record.joined.keys().copied() {
             if groups.get(number).is_none() {
-                groups.insert(Group::open(&self.parts, record.identity, number).await?);
+                groups.insert(
+                    Group::open(&self.parts, record.identity, number, record.last.get(&number).copied()).await?,
+                );
             }
         }
         Ok(())
@@ -114,38 +138,52 @@ impl Local {
         let (places, node) = (groups.places(), present.identity.node);
         let left = |(number, joined): (&u32, &Option<_>)| {
             let (membership, joined) = (places.get(*number).membership?, (*joined)?);
-            (membership.since > joined && !membership.members.contains_key(&node)).then_some(*number)
+            (membership.since > joined && !membership.members.contains_key(&node))
+                .then_some((*number, membership.since))
         };
-        let left: Vec<u32> = present.joined.iter().filter_map(left).collect();
-        for number in left {
+        let left: Vec<(u32, Position)> = present.joined.iter().filter_map(left).collect();
+        for (number, since) in left {
             groups.hear(&places);
             if let Some(group) = groups.get(number) {
                 group.hand_over().await;
             }
-            let mut rest = present.clone();
-            rest.joined.remove(&number);
-            rest.left.insert(number);
-            rest.write(&*self.parts.files, &self.parts.dir)?;
-            *present = rest;
             if let Some(group) = groups.remove(number) {
                 group.stop().await;
             }
+            let mut last = self.parts.last_of(number, since).await;
+            for _ in 1..TRIES {
+                if !last.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
+                    break;
+                }
+                sleep(PAUSE).await;
+                last = self.parts.last_of(number, since).await;
+            }
+            let last = last.map_err(io("read", format!("the log of group {number}")))?;
+            let mut rest = present.clone();
+            rest.joined.remove(&number);
+            let known = rest.last.entry(number).or_default();
+            *known = last.max(*known);
+            rest.write(&*self.parts.files, &self.parts.dir)?;
+            *present = rest;
             tracing::info!(group = number, "this node is no member any more: the group is removed");
         }
         // Includes groups whose files could not be removed before.
-        for number in present.left.iter().copied().filter(|number| self.parts.has_state(*number)) {
+        let gone = |number: &u32| !present.joined.contains_key(number) && self.parts.has_state(*number);
+        for number in (0..present.identity.groups).filter(gone) {
             self.remove(number).await?;
         }
         Ok(())
     }
 
     /// Records the position from which on the node is a member, if the command that added it was interrupted before it sent the position. Only the
-    /// group's own log has this position. The log has no earlier membership of this node, since a group is never added again.
+    /// group's own log has this position. Memberships from before the node left, if it is back, do not count.
     fn note_joined(&self, groups: &Groups, present: &mut Record) -> Result<()> {
         let (mut noted, node) = (present.clone(), present.identity.node);
         for (number, joined) in noted.joined.iter_mut().filter(|(_, joined)| joined.is_none()) {
             let membership = groups.get(*number).and_then(|group| group.place().membership);
-            *joined = membership.filter(|found| found.members.contains_key(&node)).map(|found| found.since);
+            let is_new = |found: &Membership| Some(&found.since) > present.last.get(number);
+            let membership = membership.filter(|found| found.members.contains_key(&node) && is_new(found));
+            *joined = membership.map(|found| found.since);
         }
         if noted != *present {
             noted.write(&*self.parts.files, &self.parts.dir)?;
@@ -174,17 +212,9 @@ impl Local {
 
     /// Removes the files of a group.
     async fn remove(&self, number: u32) -> Result<()> {
-        let mut removed = Ok(());
-        for _ in 0..TRIES {
-            let parts = self.parts.clone();
-            let done = spawn_blocking(move || parts.remove_group(number)).await;
-            removed = done.unwrap_or_else(|panic| Err(io::Error::other(panic)));
-            match &removed {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => sleep(PAUSE).await,
-                _ => break,
-            }
-        }
-        removed.map_err(io("remove", format!("group {number}")))
+        let parts = self.parts.clone();
+        let removed = spawn_blocking(move || parts.remove_group(number)).await;
+        removed.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(io("remove", format!("group {number}")))
     }
 
     pub(crate) fn describe(&self) -> Description {

@@ -71,9 +71,10 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
         r#"[{"Describe":[9,PLACES]},
             {"Become":{"identity":{"cluster":9,"node":1,"groups":2},"joined":{"0":null},"others":["c:3"]}},
             {"Initialize":{"group":4,"members":{"1":MEMBER}}},{"AddLearner":{"group":5,"node":2,"member":MEMBER}},
-            {"Promote":{"group":6,"node":2}},{"Remove":{"group":7,"node":2}},{"HandOver":{"group":8,"node":2}}]"#,
+            {"Promote":{"group":6,"node":2}},{"Remove":{"group":7,"node":2,"since":{"term":3,"leader":1,"index":2}}},
+            {"HandOver":{"group":8,"node":2}}]"#,
         "07000109010001030102010103613a3103623a320101010301010901020100000103633a330204010103613a3103623a32030502\
-         03613a3103623a32040602050702060802",
+         03613a3103623a3204060205070201030102060802",
     );
     check::<ControlReply>(
         r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"groups":{"0":{"leader":1,"term":3,"last":4,

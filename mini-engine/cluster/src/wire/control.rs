@@ -24,8 +24,8 @@ pub(crate) enum ControlRequest {
     AddLearner { group: u32, node: u64, member: Member },
     /// A learner (a member without a vote) gets a vote.
     Promote { group: u32, node: u64 },
-    /// A node is removed from the group.
-    Remove { group: u32, node: u64 },
+    /// A node is removed from the group; with `since`, only if the entry at this position has set the newest members.
+    Remove { group: u32, node: u64, since: Option<Position> },
     /// The leader hands over to this node, which votes.
     HandOver { group: u32, node: u64 },
 }

@@ -30,6 +30,7 @@ Examples:
   mini-engine cluster add F:17001 --to A:17001 --groups 1
   mini-engine cluster remove B:17001 --from A:17001 --groups 1
   mini-engine cluster move-leader A:17001 --to F:17001 --groups 1
+  mini-engine cluster rebalance A:17001 --dry-run
 
   A backup, and a new cluster of it:
   mini-engine cluster backup A:17001 monday
@@ -47,6 +48,7 @@ enum Asked {
     Remove(RemoveArgs),
     Status(StatusArgs),
     MoveLeader(MoveLeaderArgs),
+    Rebalance(RebalanceArgs),
     Backup(BackupArgs),
     Recover(RecoverArgs),
 }
@@ -132,6 +134,19 @@ struct MoveLeaderArgs {
     security: SecurityArgs,
 }
 
+/// Move groups and leaders from nodes with many to nodes with few, each printed before it is made, until no single move helps
+#[derive(Args)]
+struct RebalanceArgs {
+    /// Any node of the cluster
+    #[arg(value_name = "ADDR")]
+    node: String,
+    /// Only print the moves
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
 /// Copy the data of a running cluster to a directory of this machine
 ///
 /// The directory gets a database for each group, state-0/state-000001 and so on, which verify and scan read, and backup.json.
@@ -181,6 +196,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
             Asked::Remove(args) => remove(args, &mut output).await,
             Asked::Status(args) => show(args, &mut output).await,
             Asked::MoveLeader(args) => move_leader(args, &mut output).await,
+            Asked::Rebalance(args) => rebalance(args, &mut output).await,
             Asked::Backup(args) => back_up(args, &mut output).await,
             Asked::Recover(args) => recover_cluster(args, &mut output).await,
         }
@@ -198,17 +214,21 @@ async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
     })
 }
 
-async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
+/// Says how far a new member of a group is behind.
+fn lag() -> impl FnMut(u32, u64) {
     let mut said = None;
-    let progress = |group: u32, behind: u64| {
+    move |group, behind| {
         // Rounded to thousands, because the last digits change all the time.
         let about = behind / 1000;
         if behind > 1000 && said.replace((group, about)) != Some((group, about)) {
             output::say(format_args!("group {group}: {behind} log entries to go"));
         }
-    };
+    }
+}
+
+async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
     let client = ControlClient::new(&args.security.read()?)?;
-    let node = client.add(&args.node, &args.to, args.groups.as_deref(), progress).await?;
+    let node = client.add(&args.node, &args.to, args.groups.as_deref(), lag()).await?;
     output.write(|out| writeln!(out, "node {node} ({}) added", args.node))
 }
 
@@ -233,6 +253,14 @@ async fn move_leader(args: &MoveLeaderArgs, output: &mut Output) -> Result<(), F
     let client = ControlClient::new(&args.security.read()?)?;
     let (node, groups) = client.move_leader(&args.to, &args.node, args.groups.as_deref()).await?;
     output.write(|out| groups.iter().try_for_each(|group| writeln!(out, "node {node} leads group {group}")))
+}
+
+async fn rebalance(args: &RebalanceArgs, output: &mut Output) -> Result<(), Failure> {
+    let client = ControlClient::new(&args.security.read()?)?;
+    // An error of stdout stops no move, and returns at the end.
+    let print = |step| _ = output.write(|out| writeln!(out, "{step}")).and_then(|()| output.flush());
+    client.rebalance(&args.node, args.dry_run, print, lag()).await?;
+    if args.dry_run { Ok(()) } else { output.write(|out| writeln!(out, "no single move helps any more")) }
 }
 
 async fn back_up(args: &BackupArgs, output: &mut Output) -> Result<(), Failure> {

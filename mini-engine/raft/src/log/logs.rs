@@ -104,8 +104,8 @@ impl Logs {
         Ok(self.shared.db.clone().close()?).and(synced)
     }
 
-    /// Removes everything of a group: its entries, its vote and the other records. Their removal is durable when this returns, and [`Logs::group`]
-    /// then makes an empty group. Waits for the disk.
+    /// Removes the entries of a group and its records, except the vote: a node never votes twice in a term. The removal is durable when this returns,
+    /// and [`Logs::group`] then makes an empty log with this vote. Waits for the disk.
     ///
     /// # Errors
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) while the group has a [`LogStore`](crate::LogStore); the errors of a write.
@@ -119,7 +119,7 @@ impl Logs {
     }
 
     fn remove_taken(&self, group: u32) -> io::Result<()> {
-        if self.shared.db.range(Keys { group }.all()).next().transpose()?.is_none() {
+        if self.shared.db.range(Keys { group }.all_but_vote()).next().transpose()?.is_none() {
             return Ok(());
         }
         let (removed, receiver) = mpsc::channel();
@@ -190,11 +190,11 @@ fn remove(db: &Db, removals: Vec<Removal>) {
         }
     }
     for (group, removed) in whole {
-        let gone = hide_range(db, Keys { group }.all(), Durability::Synced);
+        let gone = hide_range(db, Keys { group }.all_but_vote(), Durability::Synced);
         // The waiting caller may have ended.
         removed.send(gone).ok();
         // The removal succeeds even if its space is not freed at once: on a full disk, the compaction may need space that the next removal frees.
-        if let Err(error) = db.compact_range(Keys { group }.all()) {
+        if let Err(error) = db.compact_range(Keys { group }.all_but_vote()) {
             tracing::warn!(group, %error, "could not free the space of a removed log");
         }
     }

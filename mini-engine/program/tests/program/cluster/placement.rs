@@ -23,7 +23,7 @@ fn groups_of(cluster: &Cluster, node: usize) -> Vec<usize> {
 #[test]
 fn five_nodes_hold_three_groups_each_and_a_group_moves_to_a_sixth() {
     // Catches a node that stores more than its groups, or that redirects clients wrongly; a group that stops with one node; and a moved group that
-    // does not arrive, or whose space is not freed.
+    // does not arrive, or whose space is not freed; and a dry run that moves.
     let mut cluster = Cluster::spread(NODES, GROUPS, 3);
     let mut client = cluster.client();
     let check = |cluster: &Cluster, value: &str| {
@@ -66,5 +66,10 @@ fn five_nodes_hold_three_groups_each_and_a_group_moves_to_a_sixth() {
     (0..=NODES).for_each(|node| cluster.start(node));
     check(&cluster, "second");
     assert_eq!((groups_of(&cluster, 1), groups_of(&cluster, sixth)), (vec![0, 4], vec![1]));
+    for (option, groups) in [(" --dry-run", 1), ("", 2)] {
+        let moves = cluster.admin(&format!("rebalance {any}{option}")).text();
+        check_says(&moves, &format!("move group |to node {id}\n"));
+        assert_eq!(groups_of(&cluster, sixth).len(), groups);
+    }
     cluster.check_running();
 }
