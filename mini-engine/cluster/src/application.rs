@@ -13,6 +13,7 @@ use openraft::type_config::alias::EntryOf;
 use openraft_mini_engine::{Apply, StateMachine};
 use tokio::task::block_in_place;
 
+use crate::checks::Checks;
 use crate::error::{self, Result};
 use crate::types::TypeConfig;
 
@@ -25,16 +26,17 @@ pub(crate) struct Application {
     executor: Executor,
     /// The bytes of the proposals that were applied.
     bytes: Arc<AtomicU64>,
+    checks: Checks,
 }
 
 impl Application {
-    pub(crate) fn new(instant: AppliedInstant, bytes: Arc<AtomicU64>) -> Self {
-        Self { executor: Executor::new(instant), bytes }
+    pub(crate) fn new(instant: AppliedInstant, bytes: Arc<AtomicU64>, checks: Checks) -> Self {
+        Self { executor: Executor::new(instant), bytes, checks }
     }
 
     fn apply_proposal(
         &mut self,
-        term: u64,
+        (term, index): (u64, u64),
         proposal: &Proposal,
         db: &Db,
         batch: &mut WriteBatch,
@@ -46,6 +48,10 @@ impl Application {
         // Many reads may wait for the disk; meanwhile another thread runs this thread's other tasks, heartbeats among them.
         let takes_long = Executor::reads(proposal) && (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES);
         let replies = if takes_long { block_in_place(apply) } else { apply() };
+        if proposal.writes.iter().any(Write::is_check) {
+            // The database has the writes of all earlier entries and none of this one, and its time is the instant of this entry.
+            self.checks.begin(index, db)?;
+        }
         Ok(replies?)
     }
 }
@@ -54,11 +60,12 @@ impl Application {
 pub(crate) fn open_state(
     dir: &Path,
     files: Arc<dyn FileSystem>,
+    checks: Checks,
 ) -> Result<(StateMachine<TypeConfig, Application>, AppliedInstant, Arc<AtomicU64>)> {
     let (instant, applied_bytes) = (AppliedInstant::default(), Arc::default());
     let time = instant.clone();
     let options = Options::default().time_source(TimeSource::new(move || time.system_time()));
-    let application = Application::new(instant.clone(), Arc::clone(&applied_bytes));
+    let application = Application::new(instant.clone(), Arc::clone(&applied_bytes), checks);
     let machine =
         StateMachine::open_with(dir, application, options, files).map_err(error::io("open", dir.display()))?;
     instant.recover(&machine.state().db())?;
@@ -68,7 +75,9 @@ pub(crate) fn open_state(
 impl Apply<TypeConfig> for Application {
     fn apply(&mut self, entry: EntryOf<TypeConfig>, db: &Db, batch: &mut WriteBatch) -> io::Result<Replies> {
         match &entry.payload {
-            EntryPayload::Normal(proposal) => self.apply_proposal(entry.log_id.leader_id.term, proposal, db, batch),
+            EntryPayload::Normal(proposal) => {
+                self.apply_proposal((entry.log_id.leader_id.term, entry.log_id.index), proposal, db, batch)
+            }
             EntryPayload::Blank | EntryPayload::Membership(_) => Ok(Replies::default()),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
 use mini_engine_server::replicated::{
-    self, Access, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Standing, Write,
+    self, Access, Gauge, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Standing, Write,
     encode_error,
 };
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use crate::cluster_command;
+use crate::gauges::gauges;
 use crate::group::{Group, Refused};
 use crate::local::{Groups, Local};
 
@@ -23,6 +24,9 @@ const ENOUGH_REPLIES: usize = 1 << 20;
 const TRIES: usize = 10;
 const NO_CLUSTER: &str =
     "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
+
+/// Groups by their numbers, or why they cannot be read.
+type Settled = BTreeMap<u32, std::result::Result<Arc<Group>, Refused>>;
 
 /// The groups, as the interface that the server uses. Each request that waits for a group is a task of the runtime.
 pub(crate) struct Bridge {
@@ -48,7 +52,9 @@ impl replicated::Cluster for Bridge {
     fn redirect(&self, slot: u16, access: Access) -> Option<String> {
         let Some(groups) = self.local.groups() else { return Some(NO_CLUSTER.into()) };
         let number = groups.of_slot(slot);
-        if access == Access::StaleRead && groups.get(number).is_some_and(|group| group.votes()) {
+        if matches!(access, Access::StaleRead | Access::FollowerRead)
+            && groups.get(number).is_some_and(|group| group.votes())
+        {
             return None;
         }
         groups.leads(number).err().map(|refused| refused.text(slot))
@@ -61,11 +67,11 @@ impl replicated::Cluster for Bridge {
         self.runtime.spawn(async move {
             match requests {
                 GroupRequests::Writes(writes) => answer.send(write(&groups, writes).await, None),
-                GroupRequests::Reads { requests, may_be_stale, cursors } => {
-                    // The semaphore is never closed.
+                GroupRequests::Reads { requests, access, cursors } => {
+                    let settled = settle(&groups, &requests, access).await;
+                    // Only now: other reads need not wait for this barrier. The semaphore is never closed.
                     let Ok(permit) = reads.acquire_owned().await else { return };
-                    let replies = read(&groups, requests, may_be_stale, &cursors).await;
-                    answer.send(replies, Some(Box::new(permit)));
+                    answer.send(read(&groups, requests, &settled, &cursors), Some(Box::new(permit)));
                 }
             }
         });
@@ -83,6 +89,10 @@ impl replicated::Cluster for Bridge {
             Some(groups) => cluster_command::standing(&groups),
             None => Standing { followers: Some(0), ..Standing::default() },
         }
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        gauges(&self.local)
     }
 
     /// The database of the first group on this node, or else the database of the log.
@@ -118,28 +128,28 @@ async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
     order.into_iter().map(reply).collect()
 }
 
-/// Carries out reads after one barrier for each of their groups, until the replies are long enough.
-async fn read(
-    groups: &Groups,
-    requests: Vec<(u16, Request)>,
-    may_be_stale: bool,
-    cursors: &ScanCursors,
-) -> Vec<Vec<u8>> {
-    // Reads that may be stale need no barrier, even on a leader: they also work without a majority.
-    let exact = requests.iter().filter(|_| !may_be_stale).map(|(slot, _)| groups.of_slot(*slot));
-    let settled =
-        exact.collect::<BTreeSet<_>>().into_iter().map(async |number| (number, settled(groups, number).await));
-    let settled: BTreeMap<_, _> = join_all(settled).await.into_iter().collect();
+/// The groups of reads, each once its database on this node shows everything that was acknowledged before the call.
+async fn settle(groups: &Groups, requests: &[(u16, Request)], access: Access) -> Settled {
+    let numbers: BTreeSet<u32> = requests.iter().map(|(slot, _)| groups.of_slot(*slot)).collect();
+    let settled = numbers.into_iter().map(async |number| {
+        let settled = match groups.get(number).ok_or(Refused::NotLeader(None)) {
+            // Reads that may be stale need no barrier, even on a leader: they also work without a majority.
+            Ok(group) if access != Access::StaleRead => group.catch_up().await.map(|()| group),
+            group => group,
+        };
+        (number, settled)
+    });
+    join_all(settled).await.into_iter().collect()
+}
+
+/// Carries out reads, until the replies are long enough.
+fn read(groups: &Groups, requests: Vec<(u16, Request)>, settled: &Settled, cursors: &ScanCursors) -> Vec<Vec<u8>> {
     let (mut replies, mut bytes) = (Vec::with_capacity(requests.len()), 0);
     for (slot, request) in requests {
-        let number = groups.of_slot(slot);
-        let group = match settled.get(&number) {
-            Some(settled) => settled.clone(),
-            None => groups.get(number).ok_or(Refused::NotLeader(None)),
-        };
-        let reply = match group {
-            Ok(group) => read_one(&group, cursors, &request, slot),
-            Err(refused) => encode_error(&refused.text(slot)),
+        let reply = match settled.get(&groups.of_slot(slot)) {
+            Some(Ok(group)) => read_one(group, cursors, &request, slot),
+            Some(Err(refused)) => encode_error(&refused.text(slot)),
+            None => encode_error(&Refused::NotLeader(None).text(slot)),
         };
         bytes += reply.len();
         replies.push(reply);
@@ -148,12 +158,6 @@ async fn read(
         }
     }
     replies
-}
-
-/// Returns the group once its database on this node shows everything that was acknowledged before the call.
-async fn settled(groups: &Groups, number: u32) -> std::result::Result<Arc<Group>, Refused> {
-    let group = groups.get(number).ok_or(Refused::NotLeader(None))?;
-    group.settle().await.map(|()| group)
 }
 
 fn read_one(group: &Group, cursors: &ScanCursors, request: &Request, slot: u16) -> Vec<u8> {

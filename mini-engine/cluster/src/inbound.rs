@@ -102,6 +102,7 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_
             response.map(CallReply::Transfer).map_err(Error::other)
         }
         Call::Snapshot(group, vote) => snapshot(&*find(local, group)?, vote, frames, call.number).await,
+        Call::ReadIndex(group) => find(local, group)?.read_index().await.map(CallReply::ReadIndex),
     }
 }
 

@@ -33,6 +33,7 @@
 //! |---|---|
 //! | `error`, `seldom`, `settings` | |
 //! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
+//! | `checks` | hashes of a group's contents |
 //! | `identity`, `places` | which node this is, with which groups; where all groups are |
 //! | `starts` | whether a node's directory is an older copy |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
@@ -41,7 +42,7 @@
 //! | `group` | a Raft group on this node: proposals, barriers before reads, members |
 //! | `local` | this node, and the groups that are on it |
 //! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
-//! | `cluster_command` | the reply to CLUSTER |
+//! | `cluster_command`, `gauges` | the reply to CLUSTER; the metrics |
 //! | `unproven` | connections before the proof of the secret |
 //! | `inbound`, `gossip`, `bridge` | the connections of other nodes; the places of groups on other nodes; clients' requests and the replies |
 //! | `node` | starts and stops all of it |
@@ -55,10 +56,12 @@
 
 mod application;
 mod bridge;
+mod checks;
 mod clock;
 mod cluster_command;
 mod control;
 mod error;
+mod gauges;
 mod gossip;
 mod group;
 mod identity;
@@ -76,7 +79,7 @@ mod unproven;
 mod wire;
 
 pub use clock::ClockOffset;
-pub use control::{ControlClient, NodeStatus, Removed, Status, recover};
+pub use control::{Check, ControlClient, NodeStatus, Removed, Status, recover};
 pub use error::{Error, Result};
 pub use identity::Identity;
 pub use node::Node;

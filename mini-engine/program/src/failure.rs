@@ -15,7 +15,7 @@ pub(crate) const NOT_FOUND: u8 = 1;
 pub(crate) const WRONG_USE: u8 = 2;
 /// Stored bytes are damaged.
 pub(crate) const CORRUPTION: u8 = 3;
-const IO: u8 = 4;
+pub(crate) const IO: u8 = 4;
 /// An import ended normally, but some lines of the input were no records.
 pub(crate) const REJECTED: u8 = 5;
 
@@ -36,7 +36,7 @@ pub(crate) enum Exit {
     Incomplete,
     /// Some lines of the input were no records; stderr lists them.
     Rejected,
-    /// The exit code of another process.
+    /// Another exit code, such as that of another process.
     With(u8),
 }
 

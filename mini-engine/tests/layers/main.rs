@@ -76,7 +76,7 @@ const CLUSTER: Crate = Crate {
     layers: &[
         &["error"],
         &["seldom", "settings"],
-        &["clock", "slots", "types"],
+        &["checks", "clock", "slots", "types"],
         &["identity", "places"],
         &["starts"],
         &["wire"],
@@ -85,7 +85,7 @@ const CLUSTER: Crate = Crate {
         &["group"],
         &["local"],
         &["control"],
-        &["cluster_command", "unproven"],
+        &["cluster_command", "gauges", "unproven"],
         &["bridge", "gossip", "inbound"],
         &["node"],
     ],

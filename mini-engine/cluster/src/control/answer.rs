@@ -32,6 +32,8 @@ pub(crate) async fn answer(local: &Local, ask: ControlRequest) -> Result<Control
             of(local, group, async |group| group.remove(node, since).await).await
         }
         ControlRequest::HandOver { group, node } => of(local, group, async |group| group.move_leader(node).await).await,
+        ControlRequest::Check { group } => of(local, group, async |group| group.begin_check().await).await,
+        ControlRequest::Checked { group, index } => Ok(ControlReply::Checked(find(local, group)?.checked(index))),
     }
 }
 

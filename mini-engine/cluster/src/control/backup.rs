@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::client::{ControlClient, Leader, failed};
 use super::new_directory::{NewDirectory, unusable};
 use crate::application::open_state;
+use crate::checks::Checks;
 use crate::error::{Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::fetch;
@@ -57,7 +58,7 @@ impl ControlClient {
 
     async fn back_up_group(&self, address: &str, group: u32, dir: &Path) -> Result<Position> {
         let state = state_of(dir, group);
-        let (mut machine, ..) = open_state(&state, Arc::new(StdFs))?;
+        let (mut machine, ..) = open_state(&state, Arc::new(StdFs), Checks::default())?;
         let snapshot = self.with_leader(address, group, async |leader: &Leader| {
             let link = self.link(&leader.address, leader.audience);
             fetch(&link, group, machine.state()).await.map_err(|error| failed(&leader.address, error))

@@ -57,7 +57,7 @@ impl ControlClient {
     pub(super) async fn tell(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<()> {
         match self.ask(address, audience, ask).await? {
             ControlReply::Done | ControlReply::Changed(_) => Ok(()),
-            ControlReply::NotLeader(_) | ControlReply::Description(_) => {
+            ControlReply::NotLeader(_) | ControlReply::Description(_) | ControlReply::Checked(_) => {
                 Err(refused(address, "it does not lead the group"))
             }
         }
@@ -114,7 +114,7 @@ impl ControlClient {
         self.with_leader(address, group, async |leader: &Leader| {
             Ok(match self.ask(&leader.address, leader.audience, ask.clone()).await? {
                 done @ (ControlReply::Done | ControlReply::Changed(_)) => Some(done),
-                ControlReply::NotLeader(_) | ControlReply::Description(_) => None,
+                ControlReply::NotLeader(_) | ControlReply::Description(_) | ControlReply::Checked(_) => None,
             })
         })
         .await
@@ -155,7 +155,7 @@ impl ControlClient {
     }
 }
 
-async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
+pub(super) async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
     let answered = link.call(Call::Control(request), CALL_DEADLINE).await;
     let address = link.address();
     match answered {

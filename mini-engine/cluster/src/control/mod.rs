@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod backup;
+mod check;
 mod client;
 mod init;
 mod leader;
@@ -11,6 +12,7 @@ mod rebalance;
 mod recover;
 mod status;
 
+pub use check::Check;
 pub use client::ControlClient;
 pub use members::Removed;
 pub use recover::recover;

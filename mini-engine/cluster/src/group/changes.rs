@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, Result};
 use std::time::Duration;
 
+use mini_engine_server::replicated::{Proposal, Write};
 use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::raft::ClientWriteResponse;
 use openraft::{ChangeMembers, Precondition, RaftMetrics};
 use tokio::time::{sleep, timeout};
 
@@ -110,13 +113,13 @@ impl Group {
         let changed = timeout(DEADLINE, self.raft.change_membership_if(change, keeps_learners, is_since)).await;
         let uncertain =
             format!("no majority has confirmed the change within {DEADLINE:?}: it may take place later or not");
-        match changed.map_err(|_| Error::other(uncertain))? {
-            Ok(changed) => Ok(ControlReply::Changed(Position::of(&changed.log_id))),
-            Err(error) => match error.forward_to_leader() {
-                Some(forward) => Ok(ControlReply::NotLeader(forward.leader_node.clone())),
-                None => Err(Error::other(error)),
-            },
-        }
+        reply(changed.map_err(|_| Error::other(uncertain))?)
+    }
+
+    /// As the leader, adds an entry to the log at which all replicas hash their contents.
+    pub(crate) async fn begin_check(&self) -> Result<ControlReply> {
+        let proposal = Proposal { at: self.clock().millis(), writes: vec![Write::check()] };
+        reply(timeout(DEADLINE, self.raft.client_write(proposal)).await?)
     }
 
     /// Fails if this node leads, but does not hear a majority: then no change can be committed.
@@ -130,5 +133,18 @@ impl Group {
         let number = self.number();
         let reason = format!("the leader of group {number} does not hear a majority of its voters: start these first");
         checked.map_err(|_| Error::other(reason))
+    }
+}
+
+/// The reply to a request for the leader, of which openraft has this result.
+fn reply(
+    written: std::result::Result<ClientWriteResponse<TypeConfig>, RaftError<TypeConfig, ClientWriteError<TypeConfig>>>,
+) -> Result<ControlReply> {
+    match written {
+        Ok(written) => Ok(ControlReply::Changed(Position::of(&written.log_id))),
+        Err(error) => match error.forward_to_leader() {
+            Some(forward) => Ok(ControlReply::NotLeader(forward.leader_node.clone())),
+            None => Err(Error::other(error)),
+        },
     }
 }

@@ -4,6 +4,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::{Instant as _, LogIdOptionExt, RaftMetrics, ServerState};
 
 use super::handle::Group;
+use crate::checks::Checked;
 use crate::places::{Membership, Place};
 use crate::types::{Position, TypeConfig};
 use crate::wire::control::GroupDescription;
@@ -38,6 +39,13 @@ impl Group {
     /// The index of the last applied entry; 0 if there is none.
     pub(crate) fn applied(&self) -> u64 {
         self.metrics.borrow_watched().last_applied.index().unwrap_or(0)
+    }
+
+    /// What this node has of the check at this index.
+    pub(crate) fn checked(&self, index: u64) -> Checked {
+        // A check is begun before its entry counts as applied.
+        let is_applied = self.applied() >= index;
+        self.checks.get(index, is_applied)
     }
 
     /// The place of the group, as far as this node is certain of it.

@@ -11,7 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::WatchReceiverOf;
-use openraft::{Instant as _, RaftLogReader, RaftMetrics, ServerState};
+use openraft::{Instant as _, LogIdOptionExt, RaftLogReader, RaftMetrics, ServerState};
 use openraft_mini_engine::{LogReader, State};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
@@ -24,6 +24,7 @@ use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
 use crate::application::open_state;
+use crate::checks::Checks;
 use crate::clock::GroupClock;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
@@ -48,10 +49,11 @@ pub(crate) struct Group {
     pub(super) election_timeout: Duration,
     /// Whether this node may vote and be elected: not yet, if it has left the group and is coming back. See [`Local`](crate::local::Local).
     may_elect: Arc<AtomicBool>,
-    /// Why this node must not continue with the group: a leader contradicts what is committed here.
+    /// Why this node must not continue with the group: a leader contradicts what is committed here, or data cannot be read.
     damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
     clock: Arc<GroupClock>,
+    pub(super) checks: Checks,
     writes: mpsc::UnboundedSender<Submission>,
     reads: mpsc::UnboundedSender<Waiting>,
     /// Executors of reads that have ended, for reuse. They hold a handle of the database, so they do not outlive the group.
@@ -69,7 +71,8 @@ impl Group {
         let dir = state_of(&parts.dir, number);
         let mut log =
             parts.logs.group::<TypeConfig>(number).map_err(io("open", format!("the log of group {number}")))?;
-        let (mut machine, instant, applied_bytes) = open_state(&dir, Arc::clone(&parts.files))?;
+        let checks = Checks::default();
+        let (mut machine, instant, applied_bytes) = open_state(&dir, Arc::clone(&parts.files), checks.clone())?;
         let state = machine.state();
         let mut reader = log.get_log_reader().await;
         let has_voted = reader.read_vote().await.map_err(io("read", "the vote"))?.is_some();
@@ -84,7 +87,7 @@ impl Group {
         let Identity { cluster, node, .. } = identity;
         let peers = Peers { dialer: Arc::clone(&parts.dialer), cluster, group: number };
         let config = config::of(parts.election_timeout, before.is_none())?;
-        let raft = Raft::new(node, config, peers, log, machine).await;
+        let raft = Raft::new(node, config, peers.clone(), log, machine).await;
         let raft = raft.map_err(|fatal| Error::Ended { group: number, reason: fatal.to_string() })?;
 
         let (writes, queue) = mpsc::unbounded_channel();
@@ -98,6 +101,8 @@ impl Group {
             instant: instant.clone(),
             clock: Arc::clone(&clock),
             writes: writes.downgrade(),
+            peers,
+            leader: None,
         };
         tokio::spawn(barrier.run(waiting));
         tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
@@ -114,7 +119,7 @@ impl Group {
                 }
             });
         }
-        let (log, damage, executors) = (reader, watch::Sender::default(), Mutex::default());
+        let (log, damage, executors) = (reader, checks.damage.clone(), Mutex::default());
         let (heard, election_timeout) = (Mutex::default(), config::longest_timeout(parts.election_timeout));
         Ok(Group {
             number,
@@ -128,6 +133,7 @@ impl Group {
             damage,
             instant,
             clock,
+            checks,
             writes,
             reads,
             executors,
@@ -219,6 +225,19 @@ impl Group {
 
     /// Waits until this node, as the leader, has applied everything that was acknowledged before the call.
     pub(crate) async fn settle(&self) -> std::result::Result<(), Refused> {
+        self.leads()?;
+        self.catch_up().await
+    }
+
+    /// For a node that follows: the index of an entry, up to which the log has everything that was acknowledged before the call. Only the leader has it.
+    pub(crate) async fn read_index(&self) -> io::Result<u64> {
+        self.settle().await.map_err(|refused| io::Error::other(refused.text(0)))?;
+        // Not that of openraft's metrics, which may be behind.
+        Ok(self.state.applied::<TypeConfig>()?.index().unwrap_or(0))
+    }
+
+    /// Waits until this node, whether it leads or follows, has applied everything that was acknowledged before the call.
+    pub(crate) async fn catch_up(&self) -> std::result::Result<(), Refused> {
         let (answer, answered) = oneshot::channel();
         self.reads.send(answer).map_err(|_| Refused::ended())?;
         match timeout(LIMIT, answered).await {

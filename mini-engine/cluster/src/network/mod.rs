@@ -7,5 +7,5 @@ mod snapshot;
 
 pub(crate) use dialer::{Credentials, Dialer};
 pub(crate) use link::Link;
-pub(crate) use peers::Peers;
+pub(crate) use peers::{Peer, Peers};
 pub(crate) use snapshot::{Snapshot, fetch, receive, send_parts};

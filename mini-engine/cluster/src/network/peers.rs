@@ -24,6 +24,7 @@ use crate::wire::message::{Call, CallReply};
 const APPEND_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The other nodes of a group.
+#[derive(Clone)]
 pub(crate) struct Peers {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) cluster: u64,
@@ -62,6 +63,13 @@ impl Peer {
             let what = format!("the answer of {} is not one to this question", self.link.address());
             RPCError::Unreachable(Unreachable::from_string(what))
         })
+    }
+}
+
+impl Peer {
+    /// The entry up to which a read must see the log, if this node is the leader.
+    pub(crate) async fn read_index(&mut self, deadline: Duration) -> Result<u64, RPCError<TypeConfig>> {
+        self.call(Call::ReadIndex(self.group), deadline, CallReply::into_read_index).await
     }
 }
 

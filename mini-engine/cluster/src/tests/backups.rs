@@ -17,6 +17,7 @@ use openraft_mini_engine::{LogStore, Logs};
 
 use super::support::{Cluster, wait_for};
 use crate::application::open_state;
+use crate::checks::Checks;
 use crate::network::{Dialer, Link, fetch};
 use crate::types::{TypeConfig, Vote};
 use crate::{Error, Member, Position, Security};
@@ -245,7 +246,7 @@ async fn a_failure_to_store_a_backup_is_not_taken_for_one_of_the_network() {
     // Catches a backup that is repeated for half a minute because the disk here is full, and then names the leader as the reason.
     let cluster = Cluster::new(1, 1).await;
     let dir = cluster.dir.path().join("state");
-    let (machine, ..) = open_state(&dir, Arc::new(StdFs)).unwrap();
+    let (machine, ..) = open_state(&dir, Arc::new(StdFs), Checks::default()).unwrap();
     fs::write(dir.join("incoming-000000"), "in the way").unwrap();
     let link = Link::new(Arc::new(Dialer::new(&Security::default()).unwrap()), cluster.address(1), None);
     let fetched = fetch(&link, 0, machine.state()).await.unwrap();

@@ -11,7 +11,7 @@ const PARTS: [(&str, &str); 6] = [
     (
         "WRITES",
         r#"{"Request":{"is_version_3":true,"lengths":[3,1],"bytes":[71,69,84,107]}},{"Transaction":{"is_version_3":false,
-        "watched":[{"key":[119],"term":3,"expires_at":300}],"is_changed":true,"requests":[]}},{"Watch":{"keys":[[119]]}}"#,
+        "watched":[{"key":[119],"term":3,"expires_at":300}],"is_changed":true,"requests":[]}},{"Watch":{"keys":[[119]]}},"Check""#,
     ),
     (
         "PLACES",
@@ -52,19 +52,19 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
             {"Vote":[1,{"vote":VOTE,"last_log_id":ID,"leadership_transfer":true}]},
             {"PreVote":[2,{"vote":VOTE,"last_log_id":null,"leadership_transfer":false}]},
             {"Transfer":[3,{"from_leader":VOTE,"to_node_id":2,"last_log_id":ID}]},
-            {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5},{"Introduce":STARTS}]"#,
-        "080000030101010301ac02030301ac02000301ac020107030001020301044745546b010001017703ac020100020101770301ac02\
-         02010101010103613a3103623a32000101030101010301ac020102020301010000030303010102010301ac020404030101050000\
-         06050709010101ac02020102030405",
+            {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5},{"Introduce":STARTS},{"ReadIndex":6}]"#,
+        "090000030101010301ac02030301ac02000301ac020107040001020301044745546b010001017703ac02010002010177030301ac\
+         0202010101010103613a3103623a32000101030101010301ac020102020301010000030303010102010301ac0204040301010500\
+         0006050709010101ac020201020304050806",
     );
     check::<CallReply>(
         r#"[{"Append":"Success"},{"Append":{"PartialSuccess":ID}},{"Append":"Conflict"},{"Append":{"HigherVote":VOTE}},
             {"Vote":{"vote":VOTE,"vote_granted":false,"last_log_id":ID}},{"Transfer":{"Ok":null}},
             {"Transfer":{"Err":{"VoteChanged":{"expected":VOTE,"actual":VOTE}}}},
             {"Transfer":{"Err":{"LogNotFlushed":{"expected":ID,"actual":null}}}},
-            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"},{"Introduced":STARTS}]"#,
-        "0d00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
-         010506026e6f0709010101ac02020102030405",
+            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"},{"Introduced":STARTS},{"ReadIndex":300}]"#,
+        "0e00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
+         010506026e6f0709010101ac0202010203040508ac02",
     );
     check::<Numbered<CallReply>>(r#"[{"number":300,"body":"Working"}]"#, "01ac0205");
     check::<ControlRequest>(
@@ -72,16 +72,17 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
             {"Become":{"identity":{"cluster":9,"node":1,"groups":2},"joined":{"0":null},"others":["c:3"]}},
             {"Initialize":{"group":4,"members":{"1":MEMBER}}},{"AddLearner":{"group":5,"node":2,"member":MEMBER}},
             {"Promote":{"group":6,"node":2}},{"Remove":{"group":7,"node":2,"since":{"term":3,"leader":1,"index":2}}},
-            {"HandOver":{"group":8,"node":2}}]"#,
-        "07000109010001030102010103613a3103623a320101010301010901020100000103633a330204010103613a3103623a32030502\
-         03613a3103623a3204060205070201030102060802",
+            {"HandOver":{"group":8,"node":2}},{"Check":{"group":9}},{"Checked":{"group":9,"index":300}}]"#,
+        "09000109010001030102010103613a3103623a320101010301010901020100000103633a330204010103613a3103623a32030502\
+         03613a3103623a320406020507020103010206080207090809ac02",
     );
     check::<ControlReply>(
         r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"groups":{"0":{"leader":1,"term":3,"last":4,
             "applied":5,"instant":6,"members":{"1":MEMBER},"voters":[1],"matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
-            "protocol":{"oldest":5,"newest":6}}},"Done",{"Changed":{"term":3,"leader":1,"index":2}},{"NotLeader":MEMBER}]"#,
-        "04000003613a3103623a320701080100010103040506010103613a3103623a320101010104010001030102010103613a3103623a\
-         32010101030105312e322e3305060102030102030103613a3103623a32",
+            "protocol":{"oldest":5,"newest":6}}},"Done",{"Changed":{"term":3,"leader":1,"index":2}},{"NotLeader":MEMBER},
+            {"Checked":"Behind"},{"Checked":"UnderWay"},{"Checked":{"Done":{"Ok":[300]}}},{"Checked":{"Done":{"Err":"no"}}}]"#,
+        "08000003613a3103623a320701080100010103040506010103613a3103623a320101010104010001030102010103613a3103623a\
+         32010101030105312e322e3305060102030102030103613a3103623a320400040104020001ac02040201026e6f",
     );
     check::<Part>(
         r#"[{"Chunk":{"file":"a.sst","file_len":9,"offset":4,"bytes":[1],"checksum":7}},"End",{"Failed":"no"}]"#,

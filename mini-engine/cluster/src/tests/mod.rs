@@ -1,6 +1,7 @@
 //! Clusters of several nodes in this process, over loopback. The tests of the program instead start processes, and kill them.
 
 mod backups;
+mod checks;
 mod copies;
 mod formats;
 mod groups;
@@ -9,6 +10,7 @@ mod limits;
 mod members;
 mod observed;
 mod placement;
+mod reads;
 mod refusals;
 mod requests;
 mod secrets;

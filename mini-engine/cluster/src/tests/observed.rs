@@ -6,6 +6,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::support::{Client, Cluster, LONG, wait_for};
+use crate::gauges::gauges;
 use crate::{Node, Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,6 +40,9 @@ async fn a_node_shows_its_clients_and_their_requests_as_a_server_does() {
     let mut text = String::new();
     metrics.read_to_string(&mut text).await.unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK") && text.contains("mini_engine_clients 2"), "{text}");
+    for sample in ["is_leader{group=\"0\"} 1", "is_served{group=\"0\"} 1", "voters{group=\"0\"} 1", "log_bytes "] {
+        assert!(text.contains(&format!("\nmini_engine_cluster_{sample}")), "{sample}: {text}");
+    }
 
     let id = list.lines().find(|line| line.contains("flags=O")).unwrap().split(' ').next().unwrap().to_owned();
     assert_eq!(
@@ -68,6 +72,40 @@ async fn a_node_listens_on_a_unix_socket_if_it_has_an_address_for_redirections()
     assert_eq!(said, "+PONG\r\n+OK\r\n");
     node.stop().await.unwrap();
     assert!(!path.exists());
+}
+
+/// A number of the node's metrics; the labels are those of group 0 and `more`.
+fn gauge(cluster: &Cluster, node: u64, name: &str, more: &str) -> Option<u64> {
+    let all = gauges(cluster.nodes[&node].local());
+    let samples = all.into_iter().find(|gauge| gauge.0 == name)?.2;
+    samples.into_iter().find(|(labels, _)| *labels == format!("{{group=\"0\"{more}}}")).map(|(_, value)| value)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metrics_show_which_node_leads_and_how_far_the_others_are_behind() {
+    // Catches an alarm that cannot fire: a lag that stays 0 while a member is away, and a group without a leader that counts as served.
+    let mut cluster = Cluster::new(3, 1).await;
+    cluster.make_leader(1).await;
+    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+    for node in 1..=3 {
+        let expected = [Some(u64::from(node == 1)), Some(1), Some(3)];
+        let found = ["cluster_is_leader", "cluster_is_served", "cluster_voters"];
+        wait_for("figures of a group that is well", async || {
+            (found.map(|name| gauge(&cluster, node, name, "")) == expected).then_some(())
+        })
+        .await;
+    }
+    cluster.stop(3).await;
+    for n in 0..5 {
+        assert_eq!(cluster.ask(&format!("SET a {n}")).await, "+OK");
+    }
+    let lag =
+        |cluster: &Cluster, member| gauge(cluster, 1, "cluster_member_lag_entries", &format!(",member=\"{member}\""));
+    wait_for("a lag", async || lag(&cluster, 3).filter(|lag| *lag >= 5)).await;
+    wait_for("a member that is level", async || lag(&cluster, 2).filter(|lag| *lag == 0)).await;
+    cluster.stop(2).await;
+    wait_for("an alarm", async || gauge(&cluster, 1, "cluster_is_served", "").filter(|is_served| *is_served == 0))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::Checked;
 use crate::identity::{Identity, Joined};
 use crate::places::Places;
 use crate::types::{Member, Position};
@@ -28,6 +29,10 @@ pub(crate) enum ControlRequest {
     Remove { group: u32, node: u64, since: Option<Position> },
     /// The leader hands over to this node, which votes.
     HandOver { group: u32, node: u64 },
+    /// An entry is added to the log at which all replicas hash their contents.
+    Check { group: u32 },
+    /// For any member: the hashes at the entry with this index.
+    Checked { group: u32, index: u64 },
 }
 
 /// The reply to a control request.
@@ -35,10 +40,11 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     Description(Box<Description>),
     Done,
-    /// The entry at this position, which is committed, changed the members.
+    /// The entry at this position, which is committed, changed the members, or is a check.
     Changed(Position),
     /// Another node is the leader; contains it if it is known.
     NotLeader(Option<Member>),
+    Checked(Checked),
 }
 
 /// A node's description of itself and its groups.

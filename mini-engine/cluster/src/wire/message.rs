@@ -26,6 +26,8 @@ pub(crate) enum Call {
     Backup(u32),
     /// Comes first on each connection of a node.
     Introduce(Introduction),
+    /// Asks the leader for the entry that a node must have applied to show everything that was acknowledged before.
+    ReadIndex(u32),
 }
 
 /// The reply to a call.
@@ -41,6 +43,7 @@ pub(crate) enum CallReply {
     Working,
     Failed(String),
     Introduced(Introduction),
+    ReadIndex(u64),
 }
 
 impl CallReply {
@@ -54,6 +57,10 @@ impl CallReply {
 
     pub(crate) fn into_transfer(self) -> Option<TransferResponse> {
         if let Self::Transfer(response) = self { Some(response) } else { None }
+    }
+
+    pub(crate) fn into_read_index(self) -> Option<u64> {
+        if let Self::ReadIndex(index) = self { Some(index) } else { None }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use mini_engine_cluster::{ControlClient, MAX_GROUPS, Member, Position, Removed, recover};
+use mini_engine_cluster::{Check, ControlClient, MAX_GROUPS, Member, Position, Removed, recover};
 
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure, IO, shown};
 use crate::node::security::SecurityArgs;
 use crate::node::serve::allow_files;
 use crate::node::{runtime, status};
@@ -49,6 +49,7 @@ enum Asked {
     Status(StatusArgs),
     MoveLeader(MoveLeaderArgs),
     Rebalance(RebalanceArgs),
+    Check(CheckArgs),
     Backup(BackupArgs),
     Recover(RecoverArgs),
 }
@@ -147,6 +148,18 @@ struct RebalanceArgs {
     security: SecurityArgs,
 }
 
+/// Compare the replicas of each group: all nodes hash what they hold at the same entry of the log
+///
+/// Every node reads all of its data once, while it serves its clients. Exit code 3: replicas differ; 4: a node could not be compared.
+#[derive(Args)]
+struct CheckArgs {
+    /// Any node of the cluster
+    #[arg(value_name = "ADDR")]
+    node: String,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
 /// Copy the data of a running cluster to a directory of this machine
 ///
 /// The directory gets a database for each group, state-0/state-000001 and so on, which verify and scan read, and backup.json.
@@ -189,8 +202,9 @@ struct RecoverArgs {
 
 pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
     let mut output = Output::new();
-    runtime::run(async {
+    let exit = runtime::run(async {
         match &args.asked {
+            Asked::Check(args) => return check(args, &mut output).await,
             Asked::Init(args) => init(args, &mut output).await,
             Asked::Add(args) => add(args, &mut output).await,
             Asked::Remove(args) => remove(args, &mut output).await,
@@ -200,9 +214,10 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
             Asked::Backup(args) => back_up(args, &mut output).await,
             Asked::Recover(args) => recover_cluster(args, &mut output).await,
         }
+        .map(|()| Exit::Done)
     })?;
     output.finish()?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
@@ -261,6 +276,36 @@ async fn rebalance(args: &RebalanceArgs, output: &mut Output) -> Result<(), Fail
     let print = |step| _ = output.write(|out| writeln!(out, "{step}")).and_then(|()| output.flush());
     client.rebalance(&args.node, args.dry_run, print, lag()).await?;
     if args.dry_run { Ok(()) } else { output.write(|out| writeln!(out, "no single move helps any more")) }
+}
+
+async fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (mut groups, mut differ, mut all_compared) = (0, false, true);
+    let client = ControlClient::new(&args.security.read()?)?;
+    let progress = |Check { group, position, nodes, differences, unchecked }| {
+        output::say(format_args!("group {group}: nodes {nodes:?} were compared at log entry {}", position.index));
+        for ((first, last), nodes) in &differences {
+            output::say(format_args!("group {group}: slots {first} to {last} differ on nodes {nodes:?}"));
+        }
+        for (node, reason) in &unchecked {
+            output::say(format_args!("group {group}: node {node} was not compared: {reason}"));
+        }
+        groups += 1;
+        differ |= !differences.is_empty();
+        all_compared &= unchecked.is_empty();
+    };
+    match client.check(&args.node, progress).await {
+        // A difference that was found before outranks the error.
+        Err(error) if differ => output::say(format_args!("{}", Failure::from(error))),
+        checked => checked?,
+    }
+    Ok(match (differ, all_compared) {
+        (true, _) => Exit::Incomplete,
+        (false, false) => Exit::With(IO),
+        (false, true) => {
+            output.write(|out| writeln!(out, "the replicas of {groups} groups are equal"))?;
+            Exit::Done
+        }
+    })
 }
 
 async fn back_up(args: &BackupArgs, output: &mut Output) -> Result<(), Failure> {

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mini_engine::fs::{FileSystem, in_open_directory};
 use mini_engine::{Db, Options};
 use openraft::RaftTypeConfig;
-use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
+use openraft::type_config::alias::{LogIdOf, SnapshotMetaOf, SnapshotOf};
 
 use super::checkpoint::{Checkpoint, Temporary};
 use super::names::{Kind, is_ours, newest, parse, remove_directory};
 use super::receiver::Receiver;
+use super::record::Applied;
 use crate::open::open;
 use crate::worker::Worker;
 
@@ -84,6 +85,14 @@ impl State {
     /// So call this for each request. Only the state machine may write: other nodes would not have your writes.
     pub fn db(&self) -> Db {
         lock(&self.shared.current).db.clone()
+    }
+
+    /// The last entry whose effects the database has.
+    ///
+    /// # Errors
+    /// Returns errors of reading the database.
+    pub fn applied<C: RaftTypeConfig>(&self) -> Result<Option<LogIdOf<C>>> {
+        Ok(Applied::<C>::of(&self.db())?.last)
     }
 
     /// Begins to receive a snapshot from the leader.

@@ -87,7 +87,7 @@ static COMMANDS: &[Command] = {
         command("PTTL", 2, &[Readonly, Fast], First, |_, keys, args| expiry::ttl(keys, args, MILLIS), "As TTL, in milliseconds"),
         of_server("QUIT", -1, &[NoAuth, Fast, AtOnce], None, connection::quit, "Ends the connection"),
         command("RANGE", -3, &[Readonly], Bounds, ordered::range, "RANGE from to [LIMIT n] [REV]: the entries from a key to before another; an empty `to` is the end"),
-        of_server("READONLY", 1, &[Fast, NoMulti], None, server::cluster, "Lets a node of a cluster answer reads that may be outdated"),
+        of_server("READONLY", -1, &[Fast, NoMulti], None, server::cluster, "READONLY [LINEARIZABLE]: lets any node of a cluster answer reads, which may be outdated without the option"),
         of_server("READWRITE", 1, &[Fast, NoMulti], None, server::cluster, "Takes READONLY back"),
         command("RENAME", 3, &[Write], Two, keys::rename, "Gives a value another key"),
         command("RENAMENX", 3, &[Write, Fast], Two, keys::renamenx, "Gives a value another key, if that is not there"),

@@ -15,13 +15,16 @@ use crate::protocol::reply::Reply;
 pub(crate) type Client = usize;
 
 /// The access to keys that a request needs from the node that carries it out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// A write.
     Write,
-    /// A read that sees everything that was acknowledged before.
+    /// A read at the leader, which sees everything that was acknowledged before.
+    #[default]
     Read,
-    /// A read that may return outdated values.
+    /// Such a read at any node with the keys: the client has sent READONLY LINEARIZABLE.
+    FollowerRead,
+    /// A read at any node with the keys that may return outdated values: the client has sent READONLY.
     StaleRead,
 }
 
@@ -34,8 +37,8 @@ pub enum GroupRequests {
     Reads {
         /// The requests.
         requests: Vec<(u16, Request)>,
-        /// Whether the client has sent READONLY, so that any node may answer, with values that may be outdated.
-        may_be_stale: bool,
+        /// Which kind of read all of them are.
+        access: Access,
         /// The node's cursors of SCAN.
         cursors: ScanCursors,
     },
@@ -54,6 +57,10 @@ pub struct Standing {
     pub clock_ahead: i64,
 }
 
+/// A figure of the cluster for Prometheus: the name, without the prefix that all metrics have, the description, and a number for each set of labels,
+/// such as `{group="0"}`.
+pub type Gauge = (&'static str, &'static str, Vec<(String, u64)>);
+
 /// The groups of a cluster. The event loop calls these functions, so none of them may block.
 pub trait Cluster: Send {
     /// Whether the cluster has only one group, so that the keys of all slots are together.
@@ -70,6 +77,9 @@ pub trait Cluster: Send {
 
     /// The place of this node among the others.
     fn standing(&self) -> Standing;
+
+    /// The figures of the cluster for the metrics.
+    fn gauges(&self) -> Vec<Gauge>;
 
     /// The database that INFO describes.
     fn db(&self) -> Db;

@@ -4,7 +4,7 @@ mod cluster;
 mod proposal;
 mod request;
 
-pub use cluster::{Access, Cluster, GroupRequests, ReplySender, Standing};
+pub use cluster::{Access, Cluster, Gauge, GroupRequests, ReplySender, Standing};
 pub(crate) use cluster::{Client, GroupReplies, ReplyReceiver};
 pub(crate) use proposal::{Changed, Kind, Transaction, Watched, decode_watched, encode_watched};
 pub use proposal::{Proposal, Replies, Write};

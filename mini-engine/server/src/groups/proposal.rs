@@ -40,6 +40,8 @@ pub(crate) enum Kind {
         #[serde(skip)]
         changed: Changed,
     },
+    /// Changes nothing: at its position in the log, each node hashes the contents of the group.
+    Check,
 }
 
 impl From<Request> for Write {
@@ -49,12 +51,23 @@ impl From<Request> for Write {
 }
 
 impl Write {
+    /// An entry that changes nothing, at which the replicas are compared.
+    pub fn check() -> Self {
+        Self(Kind::Check)
+    }
+
+    /// Whether this is such an entry.
+    pub fn is_check(&self) -> bool {
+        matches!(self.0, Kind::Check)
+    }
+
     /// The approximate number of bytes that the write takes, in memory or encoded.
     pub fn size(&self) -> usize {
         match &self.0 {
             Kind::Request(request) => request.size(),
             Kind::Transaction(transaction) => transaction.size(),
             Kind::Watch { keys, .. } => keys.iter().map(|key| Watched::size_of(key)).sum(),
+            Kind::Check => 0,
         }
     }
 }

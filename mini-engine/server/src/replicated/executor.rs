@@ -59,7 +59,7 @@ impl Executor {
                 let args = request.args();
                 command(args).is_ok_and(|command| command.is_blind(args.len()))
             }
-            Kind::Transaction(_) | Kind::Watch { .. } => false,
+            Kind::Transaction(_) | Kind::Watch { .. } | Kind::Check => false,
         };
         proposal.writes.is_empty() || !proposal.writes.iter().all(is_blind)
     }
@@ -164,6 +164,7 @@ fn apply(
             let expiries = keys.iter().map(|key| expiry(keyspace, key)).collect::<Result<Vec<_>>>()?;
             return Ok(encode_watched(term, expiries.into_iter()));
         }
+        Kind::Check => (Version::Resp2, Ok(Reply::OK)),
     };
     let reply = match outcome.and_then(|reply| check_room(keyspace, &reply, *used).map(|()| reply)) {
         Ok(reply) => {

@@ -37,7 +37,7 @@ pub use self::instant::AppliedInstant;
 pub use self::watches::Watches;
 pub use crate::commands::slots::{SLOTS, slot_of};
 pub use crate::groups::{
-    Access, Cluster, GroupRequests, Proposal, Replies, ReplySender, Request, Standing, Write, encode_error,
+    Access, Cluster, Gauge, GroupRequests, Proposal, Replies, ReplySender, Request, Standing, Write, encode_error,
 };
 pub use crate::protocol::cursors::ScanCursors;
 pub use crate::protocol::reply::Reply;

@@ -24,6 +24,7 @@ impl Watches {
         match &mut write.0 {
             Kind::Watch { keys, changed } => keys.iter().for_each(|key| self.watch(key, changed)),
             Kind::Request(request) => self.touch(request),
+            Kind::Check => {}
             Kind::Transaction(transaction) => {
                 transaction.is_changed = transaction.watched.iter().any(|watched| watched.changed.get());
                 if !transaction.is_changed {

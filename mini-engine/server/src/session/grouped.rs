@@ -30,7 +30,8 @@ const MOST_BYTES: usize = 1 << 20;
 /// The state of a cluster client's session, in addition to that of any client.
 #[derive(Default)]
 pub(super) struct Grouped {
-    may_be_stale: bool,
+    /// The kind of the client's reads.
+    reads: Access,
     watched: Vec<Watched>,
     /// The memory of the watched keys, in bytes.
     watched_bytes: usize,
@@ -88,9 +89,7 @@ impl Grouped {
     ) -> GroupRequests {
         let mut passed = passed.unwrap_or_else(|| match command.writes() {
             true => GroupRequests::Writes(Vec::new()),
-            false => {
-                GroupRequests::Reads { requests: Vec::new(), may_be_stale: self.may_be_stale, cursors: cursors.clone() }
-            }
+            false => GroupRequests::Reads { requests: Vec::new(), access: self.reads, cursors: cursors.clone() },
         });
         match &mut passed {
             GroupRequests::Writes(writes) => writes.push((slot, request.into())),
@@ -142,6 +141,11 @@ impl Grouped {
             ("CLUSTER", Some(groups)) => {
                 groups.cluster(&Request::of_args(context.client.version, OwnedArgs::new(&args)))
             }
+            ("READONLY", _)
+                if args.len() > 2 || args.from(1).any(|word| !word.eq_ignore_ascii_case(b"LINEARIZABLE")) =>
+            {
+                Refusal::syntax().into_reply()
+            }
             // Slots never move, so ASKING has no effect.
             ("READONLY" | "READWRITE" | "ASKING", _) => Reply::OK,
             _ => {
@@ -151,8 +155,10 @@ impl Grouped {
         };
         let is_failed = matches!(reply, Reply::Error(_));
         match command.name() {
-            "READONLY" => self.may_be_stale = true,
-            "READWRITE" => self.may_be_stale = false,
+            "READONLY" if !is_failed => {
+                self.reads = if args.len() == 1 { Access::StaleRead } else { Access::FollowerRead };
+            }
+            "READWRITE" => self.reads = Access::Read,
             "DISCARD" | "UNWATCH" if !is_failed => drop(self.take_watched()),
             "RESET" => *self = Self::default(),
             _ => {}
@@ -184,8 +190,7 @@ impl Grouped {
         let is_queued = context.client.transaction.is_some();
         let access = match command.writes() || is_queued {
             true => Access::Write,
-            false if self.may_be_stale => Access::StaleRead,
-            false => Access::Read,
+            false => self.reads,
         };
         let slot = slot_of_named(&command.named(args)?, is_one_group(context))?;
         direct(context, slot, access)

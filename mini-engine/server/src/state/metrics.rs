@@ -38,6 +38,9 @@ fn of_server(facts: &Facts<'_>, text: &mut String) {
             ahead,
         );
     }
+    for (name, help, samples) in shared.cluster.iter().flat_map(|cluster| cluster.gauges()) {
+        family(text, [GAUGE, name, help], samples);
+    }
     let cpu = ["user", "system"].map(|mode| format!("{{mode=\"{mode}\"}}")).into_iter().zip(facts.cpu_seconds());
     family(text, [COUNTER, "cpu_seconds_total", "Time that the process has computed."], cpu);
     let counted = |(reason, cause)| (format!("{{reason=\"{reason}\"}}"), shared.counters.refused.count(cause));

@@ -54,9 +54,12 @@ impl Connection {
 
     /// A connection that reads at this node, even if the node does not lead.
     pub(super) fn reading(address: SocketAddr) -> io::Result<Self> {
-        let mut connection = Self::open(address, PATIENCE)?;
-        match connection.call(&["READONLY"])? {
-            Reply::Status(_) => Ok(connection),
+        Self::open(address, PATIENCE)?.after(&["READONLY"])
+    }
+
+    fn after(mut self, request: &[&str]) -> io::Result<Self> {
+        match self.call(request)? {
+            Reply::Status(_) => Ok(self),
             other => Err(unexpected(&format!("{other:?}"))),
         }
     }
@@ -114,13 +117,15 @@ pub(super) struct Client {
     pub(super) at: SocketAddr,
     connections: HashMap<SocketAddr, Connection>,
     patience: Duration,
+    /// Whether reads are linearizable at any node. Set before the first request.
+    pub(super) reads_anywhere: bool,
 }
 
 impl Client {
     /// A client that sends its first request to `nodes[first]`.
     pub(super) fn new(nodes: Vec<SocketAddr>, first: usize, patience: Duration) -> Self {
         let at = nodes[first % nodes.len()];
-        Self { nodes, at, connections: HashMap::new(), patience }
+        Self { nodes, at, connections: HashMap::new(), patience, reads_anywhere: false }
     }
 
     /// Sends a request to the leader of its slot, as soon as the leader is known.
@@ -161,7 +166,11 @@ impl Client {
 
     fn connection(&mut self) -> io::Result<&mut Connection> {
         if !self.connections.contains_key(&self.at) {
-            self.connections.insert(self.at, Connection::open(self.at, self.patience)?);
+            let mut connection = Connection::open(self.at, self.patience)?;
+            if self.reads_anywhere {
+                connection = connection.after(&["READONLY", "LINEARIZABLE"])?;
+            }
+            self.connections.insert(self.at, connection);
         }
         Ok(self.connections.get_mut(&self.at).expect("inserted"))
     }

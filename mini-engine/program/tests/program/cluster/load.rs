@@ -13,7 +13,7 @@ use super::client::{Client, Failure, Reply};
 use super::history::{History, Op, Outcome};
 
 pub(super) const CLIENTS: usize = 8;
-/// The number of clients that only read, and so stay with a deposed leader.
+/// The number of clients that only read: the first at any node, the other at the leader, so that it stays with a deposed one.
 const READERS: usize = 2;
 /// The time that a client waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -125,7 +125,11 @@ impl Worker {
     /// Works until the load is stopped.
     pub(super) fn run(&mut self, load: &Load) {
         let mut client = Client::new(load.nodes.clone(), self.number, PATIENCE);
+        client.reads_anywhere = self.number == 0;
         while !load.stop.load(Ordering::Relaxed) {
+            if client.reads_anywhere {
+                client.at = load.nodes[self.random.index(load.nodes.len())];
+            }
             match self.random.index(8) {
                 _ if self.number < READERS => self.share(load, &mut client),
                 0 | 1 => self.count(load, &mut client),

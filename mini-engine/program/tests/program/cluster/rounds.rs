@@ -16,7 +16,7 @@ use super::history::Op;
 use super::load::{CLIENTS, Load, Worker};
 use super::nodes::Cluster;
 use super::wait_for;
-use crate::support::kill_seed;
+use crate::support::{check_says, kill_seed};
 
 const ROUNDS: u64 = 3;
 const NODES: usize = 3;
@@ -90,6 +90,8 @@ fn check_same(load: &Load, cluster: &Cluster, workers: &[Worker]) {
             });
         }
     }
+    let checked = cluster.admin(&format!("check {}", cluster.nodes[0].advertised)).text();
+    check_says(&checked, "replicas|equal");
 }
 
 #[test]

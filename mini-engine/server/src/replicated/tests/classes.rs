@@ -82,7 +82,7 @@ fn every_command_has_its_place() {
         let expected = if ["DBSIZE", "KEYS", "SCAN"].contains(&name) { 0 } else { slot };
         let is_expected = |requests: &[(u16, Request)]| requests[0].0 == expected;
         assert!(
-            matches!(&next, Step::Later(0, Work::Groups(GroupRequests::Reads { requests, may_be_stale: false, .. })) if is_expected(requests)),
+            matches!(&next, Step::Later(0, Work::Groups(GroupRequests::Reads { requests, access: Access::Read, .. })) if is_expected(requests)),
             "{name}: {next:?}"
         );
     }
@@ -121,7 +121,7 @@ fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
     let moved = format!("-MOVED {} 127.0.0.1:7002", slot_of(b"a"));
     let mut reply = |line: &str| {
         let (next, reply) = client.next_at(&node, line, follower);
-        (matches!(next, Step::Later(0, Work::Groups(GroupRequests::Reads { may_be_stale: true, .. }))), reply)
+        (matches!(next, Step::Later(0, Work::Groups(GroupRequests::Reads { access: Access::StaleRead, .. }))), reply)
     };
     let answered = |text: &str| (false, text.to_owned());
     for line in ["get a", "set a 1", "watch a"] {
@@ -129,6 +129,12 @@ fn what_belongs_to_other_nodes_is_redirected_also_while_it_is_queued() {
     }
     assert_eq!(reply("readonly"), answered("+OK"));
     assert_eq!(reply("get a"), (true, String::new()));
+    for line in ["readonly x", "readonly linearizable x"] {
+        assert_eq!(reply(line), answered("-ERR syntax error"));
+    }
+    assert_eq!(reply("get a"), (true, String::new()));
+    assert_eq!(reply("readonly linearizable"), answered("+OK"));
+    assert_eq!(reply("get a"), answered(&moved));
     assert_eq!(reply("set a 1"), answered(&moved));
     assert_eq!(reply("multi"), answered("+OK"));
     assert_eq!(reply("get a"), answered(&moved));

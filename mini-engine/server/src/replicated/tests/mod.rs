@@ -71,6 +71,10 @@ impl Cluster for TestGroups {
         unreachable!("there is no event loop");
     }
 
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
+
     fn cluster(&self, request: &Request) -> Reply {
         Reply::count(request.parts().len())
     }
