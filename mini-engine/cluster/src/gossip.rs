@@ -1,4 +1,4 @@
-//! Queries other nodes for the places of groups, and leaves the groups from which this node was removed.
+//! Queries other nodes for the places of groups, purges the logs of groups, and leaves the groups from which this node was removed.
 //!
 //! A node queries all nodes that it has on record as members of any group; at first those that were given to it or stored by it. Each of them replies
 //! with all places that it has. So news of a group spreads from its members to all nodes, and a node that appears in a reply is queried too.
@@ -25,6 +25,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SHORT_PAUSE: Duration = Duration::from_millis(200);
 /// The maximum time that a round waits for replies. A slower node is queried again in the next round, on the same connection.
 const ROUND: Duration = Duration::from_secs(1);
+/// The fewest bytes of log that a group keeps for members: a member that is a moment behind needs no snapshot.
+const LEAST_KEPT_LOG: u64 = 32 << 20;
 /// The time after which a connection without a reply is given up.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The interval at which all nodes store that this one runs.
@@ -90,6 +92,11 @@ impl Gossip {
         let told: Vec<_> = told.into_iter().flatten().filter(|(told, _)| is_one_of_us(told)).collect();
         told.iter().for_each(|(told, _)| self.groups.hear(&told.places));
         self.check_clock(&told.into_iter().map(|(_, offset)| offset).collect::<Vec<_>>());
+        let here = self.groups.here();
+        let keep_log = self.local.parts.keep_log.min(self.local.disk_free().unwrap_or(u64::MAX) / 2);
+        let keep_log = (keep_log / here.len().max(1) as u64).max(LEAST_KEPT_LOG);
+        // Not longer: a group that waits for its disk must not delay the next round.
+        timeout(ROUND, join_all(here.values().map(|group| group.purge(keep_log)))).await.ok();
         if let Err(error) = self.local.leave().await {
             tracing::warn!(%error, "could not leave a group");
         }

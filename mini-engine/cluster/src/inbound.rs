@@ -90,7 +90,7 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_
         Call::Backup(group) => backup(&*find(local, group)?, frames, call.number).await,
         Call::Control(ask) => answer(local, ask).await.map(CallReply::Control),
         _ if !is_node => Err(Error::other("expected an introduction first")),
-        Call::Append(group, request) => find(local, group)?.append(request).await.map(CallReply::Append),
+        Call::Append(group, request, first) => find(local, group)?.append(request, first).await.map(CallReply::Append),
         Call::Vote(group, request) => {
             elector(local, group)?.raft().vote(request).await.map(CallReply::Vote).map_err(Error::other)
         }

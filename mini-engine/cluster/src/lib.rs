@@ -17,6 +17,7 @@
 //!     security: Security::default(),
 //!     clients: mini_engine_server::Settings::default(),
 //!     election_timeout: Settings::ELECTION_TIMEOUT,
+//!     keep_log: None,
 //! };
 //! let node = Node::start(settings).await?;
 //! // Once, when all nodes run.
@@ -34,6 +35,7 @@
 //! | `error`, `seldom`, `settings` | |
 //! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
 //! | `checks` | hashes of a group's contents |
+//! | `retention` | which entries of a log are kept for nodes that lack them |
 //! | `identity`, `places` | which node this is, with which groups; where all groups are |
 //! | `starts` | whether a node's directory is an older copy |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
@@ -70,6 +72,7 @@ mod local;
 mod network;
 mod node;
 mod places;
+mod retention;
 mod seldom;
 mod settings;
 mod slots;

@@ -28,6 +28,9 @@ use crate::types::Member;
 
 /// The time that a stopping node leaves for the requests under way, before it hands over the groups that it leads.
 const LAST_REQUESTS: Duration = Duration::from_millis(300);
+/// The default of [`Settings::keep_log`] is this part of the disk, up to a number of bytes.
+const PART_FOR_LOG: u64 = 10;
+const MOST_FOR_LOG: u64 = 8 << 30;
 
 /// A node of a cluster, or a node that waits to join one. It runs in tasks of the tokio runtime that started it, which must have several threads.
 ///
@@ -87,8 +90,13 @@ impl Node {
             });
         }
         let election_timeout = settings.election_timeout;
+        let part_of_disk = || {
+            let disk = rustix::fs::statvfs(&dir).ok()?;
+            Some((disk.f_blocks.saturating_mul(disk.f_frsize) / PART_FOR_LOG).min(MOST_FOR_LOG))
+        };
+        let keep_log = settings.keep_log.or_else(part_of_disk).unwrap_or(0);
         dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(|record| record.identity))?;
-        let parts = Parts { dir, files, member, dialer: Arc::new(dialer), logs, clock, election_timeout };
+        let parts = Parts { dir, files, member, dialer: Arc::new(dialer), logs, clock, election_timeout, keep_log };
         let local = Arc::new(Local::new(parts, record));
         // Nodes that start together answer each other before they open their groups.
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));

@@ -28,6 +28,9 @@ pub struct Settings {
     pub clients: mini_engine_server::Settings,
     /// A node that has received nothing from a leader for this time, plus up to a third, becomes a candidate.
     pub election_timeout: Duration,
+    /// About the most bytes of log that the node keeps for nodes that are away or catch up; by default a tenth of the disk, at most 8 GiB; never more
+    /// than half of what is free. Each group has its share, at least 32 MiB. A node that lacks more gets a snapshot.
+    pub keep_log: Option<u64>,
 }
 
 /// The credentials that nodes use with each other, and that commands use to change a cluster.

@@ -44,8 +44,8 @@ pub(crate) struct Start {
 /// What a node tells about starts, and stores. On the wire, the bound of a frame limits its size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Introduction {
-    cluster: u64,
-    node: u64,
+    pub(crate) cluster: u64,
+    pub(crate) node: u64,
     /// The last starts of the node, the present one at the end.
     pub(crate) history: Vec<Start>,
     /// The last known start of each other node.

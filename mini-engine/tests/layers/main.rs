@@ -76,7 +76,7 @@ const CLUSTER: Crate = Crate {
     layers: &[
         &["error"],
         &["seldom", "settings"],
-        &["checks", "clock", "slots", "types"],
+        &["checks", "clock", "retention", "slots", "types"],
         &["identity", "places"],
         &["starts"],
         &["wire"],

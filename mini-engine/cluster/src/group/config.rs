@@ -1,23 +1,14 @@
 //! The configuration of openraft.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use openraft::async_runtime::WatchReceiver;
 use openraft::{Config, SnapshotPolicy};
 
-use super::raft::Raft;
 use crate::error::{Error, Result};
 
-/// The number of entries after which the log is purged. A snapshot copies no data, but each one flushes a memtable.
+/// The number of entries after which a snapshot is made, and the log is purged. A snapshot copies no data, but each one flushes a memtable.
 const ENTRIES_BETWEEN_SNAPSHOTS: u64 = 100_000;
-/// The number of bytes of proposals after which the log is purged, however few the entries are.
-const BYTES_BETWEEN_SNAPSHOTS: u64 = 256 << 20;
-/// Entries kept before a snapshot: a node that was away for a moment gets these instead of the snapshot. Few, since one may have megabytes.
-const KEPT_ENTRIES: u64 = 500;
-/// The interval at which the number of bytes is checked.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The configuration of a group.
 ///
@@ -32,8 +23,8 @@ pub(super) fn of(election_timeout: Duration, may_elect: bool) -> Result<Arc<Conf
         election_timeout_max: timeout * 2 / 3,
         snapshot_policy: SnapshotPolicy::LogsSinceLast(ENTRIES_BETWEEN_SNAPSHOTS),
         replication_lag_threshold: 2 * ENTRIES_BETWEEN_SNAPSHOTS,
-        max_in_snapshot_log_to_keep: KEPT_ENTRIES,
-        purge_batch_size: KEPT_ENTRIES / 10,
+        // `Group::purge` purges instead.
+        max_in_snapshot_log_to_keep: u64::MAX,
         enable_elect: may_elect,
         // A node that returns does not depose a leader whose messages the other nodes receive.
         enable_pre_vote: Some(true),
@@ -53,21 +44,4 @@ pub(super) fn of(election_timeout: Duration, may_elect: bool) -> Result<Arc<Conf
 /// The maximum time without a leader before a node becomes a candidate.
 pub(super) fn longest_timeout(election_timeout: Duration) -> Duration {
     election_timeout * 4 / 3
-}
-
-/// Requests a snapshot when proposals of this many bytes were applied; the log before the snapshot is then purged. The task ends with the group.
-pub(super) async fn purge_by_bytes(raft: Raft, applied: Arc<AtomicU64>) {
-    loop {
-        tokio::time::sleep(LOOK).await;
-        // ORDERING: Relaxed; only the sum matters, and it publishes nothing.
-        if applied.load(Ordering::Relaxed) >= BYTES_BETWEEN_SNAPSHOTS {
-            applied.store(0, Ordering::Relaxed);
-            if raft.trigger().snapshot().await.is_err() {
-                return;
-            }
-        }
-        if raft.metrics().borrow_watched().running_state.is_err() {
-            return;
-        }
-    }
 }

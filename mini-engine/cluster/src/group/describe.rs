@@ -1,4 +1,6 @@
-//! The state of a group, as this node describes it.
+//! The state of a group, as this node describes it, and how much of the log is purged.
+
+use std::sync::atomic::Ordering;
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::{Instant as _, LogIdOptionExt, RaftMetrics, ServerState};
@@ -9,7 +11,44 @@ use crate::places::{Membership, Place};
 use crate::types::{Position, TypeConfig};
 use crate::wire::control::GroupDescription;
 
+/// A snapshot is made, and the log purged, after a quarter of the bytes that are kept for members, however few the entries are; within these limits.
+const BYTES_BETWEEN_SNAPSHOTS: [u64; 2] = [64 << 20, 256 << 20];
+
 impl Group {
+    /// Makes a snapshot if it is time, and purges the entries before the last one, except up to `max_bytes` that members lack. Called about each second.
+    pub(crate) async fn purge(&self, max_bytes: u64) {
+        let [least, most] = BYTES_BETWEEN_SNAPSHOTS;
+        // ORDERING: Relaxed; only the sum matters, and it publishes nothing.
+        if self.applied_bytes.load(Ordering::Relaxed) >= (max_bytes / 4).clamp(least, most) {
+            self.applied_bytes.store(0, Ordering::Relaxed);
+            // It fails if the group has ended; so does the purge.
+            self.raft.trigger().snapshot().await.ok();
+        }
+        let (purged, first) = {
+            let metrics = self.metrics.borrow_watched();
+            let (purged, after_snapshot) = (metrics.purged.next_index(), metrics.snapshot.next_index());
+            self.retention.note_purged(purged);
+            self.retention.note_term(metrics.current_term);
+            let others = metrics.replication.iter().flatten().filter(|(node, _)| **node != metrics.id);
+            let matched = others.map(|(node, last)| (*node, last.map(|last| last.index + 1)));
+            let needs = match metrics.replication {
+                Some(_) => self.retention.needs_of_members(matched),
+                None => vec![(self.retention.need_of_leader(), metrics.id)],
+            };
+            let bytes_from = |index| self.log.bytes_from(index);
+            if let Some(node) = self.retention.advance(needs, after_snapshot, bytes_from, max_bytes)
+                && node != metrics.id
+            {
+                let why = "the log is too long to be kept for a node that lacks entries: the node will get a snapshot";
+                tracing::warn!(group = self.number(), node, "{why}");
+            }
+            (purged, self.retention.first())
+        };
+        if first > purged {
+            self.raft.trigger().purge_log(first - 1).await.ok();
+        }
+    }
+
     pub(crate) fn describe(&self) -> GroupDescription {
         let metrics = self.metrics.borrow_watched();
         let membership = metrics.membership_config.membership();

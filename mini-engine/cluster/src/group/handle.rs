@@ -1,7 +1,7 @@
 //! [`Group`]: opens a group, and passes requests to the group's tasks.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::clock::GroupClock;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, state_of};
 use crate::network::{Peers, Snapshot};
+use crate::retention::Retention;
 use crate::types::{AppendEntriesRequest, AppendEntriesResponse, Member, Position, SnapshotResponse, TypeConfig, Vote};
 
 /// The maximum time of a write or a barrier.
@@ -42,7 +43,10 @@ pub(crate) struct Group {
     pub(super) raft: Raft,
     pub(super) metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     state: State,
-    log: LogReader<TypeConfig>,
+    pub(super) log: LogReader<TypeConfig>,
+    pub(crate) retention: Arc<Retention>,
+    /// The bytes of the proposals that were applied since they last led to a snapshot.
+    pub(super) applied_bytes: Arc<AtomicU64>,
     /// The time of the last message of a leader.
     heard: Mutex<Option<Instant>>,
     /// The time without a leader after which another one is elected.
@@ -85,7 +89,9 @@ impl Group {
         let last = log.get_log_state().await.map_err(io("read", format!("the log of group {number}")))?.last_log_id;
         let before = before.filter(|before| last.is_none_or(|last| Position::of(&last) < *before));
         let Identity { cluster, node, .. } = identity;
-        let peers = Peers { dialer: Arc::clone(&parts.dialer), cluster, group: number };
+        let retention = Arc::<Retention>::default();
+        let dialer = Arc::clone(&parts.dialer);
+        let peers = Peers { dialer, cluster, group: number, retention: Arc::clone(&retention) };
         let config = config::of(parts.election_timeout, before.is_none())?;
         let raft = Raft::new(node, config, peers.clone(), log, machine).await;
         let raft = raft.map_err(|fatal| Error::Ended { group: number, reason: fatal.to_string() })?;
@@ -105,7 +111,6 @@ impl Group {
             leader: None,
         };
         tokio::spawn(barrier.run(waiting));
-        tokio::spawn(config::purge_by_bytes(raft.clone(), applied_bytes));
         let may_elect = Arc::new(AtomicBool::new(before.is_none()));
         if let Some(before) = before {
             let (raft, may_elect) = (raft.clone(), Arc::clone(&may_elect));
@@ -127,6 +132,8 @@ impl Group {
             metrics,
             state,
             log,
+            retention,
+            applied_bytes,
             heard,
             election_timeout,
             may_elect,
@@ -258,13 +265,14 @@ impl Group {
         }
     }
 
-    /// Stores entries of a leader.
-    pub(crate) async fn append(&self, request: AppendEntriesRequest) -> io::Result<AppendEntriesResponse> {
+    /// Stores entries of a leader, which keeps its log from entry `first` on.
+    pub(crate) async fn append(&self, request: AppendEntriesRequest, first: u64) -> io::Result<AppendEntriesResponse> {
         let log_ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(RaftEntry::log_id));
         self.check(self.log.check(&request.vote, log_ids))?;
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
             *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            self.retention.hear_leader(first);
         }
         Ok(response)
     }

@@ -27,6 +27,8 @@ pub(crate) struct Parts {
     pub(crate) logs: Logs,
     pub(crate) clock: WallClock,
     pub(crate) election_timeout: Duration,
+    /// The most bytes of log that all groups on the node keep for members that lack them.
+    pub(crate) keep_log: u64,
 }
 
 impl Parts {

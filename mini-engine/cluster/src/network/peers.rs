@@ -8,12 +8,13 @@ use std::time::Duration;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::RPCOption;
 use openraft::type_config::alias::SnapshotOf;
-use openraft::{OptionalSend, RaftNetworkFactory, RaftNetworkV2};
+use openraft::{LogIdOptionExt, OptionalSend, RaftNetworkFactory, RaftNetworkV2};
 use openraft_mini_engine::Checkpoint;
 
 use super::dialer::Dialer;
 use super::link::Link;
 use super::snapshot;
+use crate::retention::Retention;
 use crate::types::{
     AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TransferRequest, TransferResponse,
     TypeConfig, Vote, VoteRequest, VoteResponse,
@@ -29,11 +30,14 @@ pub(crate) struct Peers {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) cluster: u64,
     pub(crate) group: u32,
+    pub(crate) retention: Arc<Retention>,
 }
 
 /// One other node of a group.
 pub(crate) struct Peer {
     group: u32,
+    node: u64,
+    retention: Arc<Retention>,
     link: Link,
 }
 
@@ -42,7 +46,7 @@ impl RaftNetworkFactory<TypeConfig> for Peers {
 
     async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
         let link = Link::new(Arc::clone(&self.dialer), node.cluster.clone(), Some((self.cluster, target)));
-        Peer { group: self.group, link }
+        Peer { group: self.group, node: target, retention: Arc::clone(&self.retention), link }
     }
 }
 
@@ -81,7 +85,13 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         request: AppendEntriesRequest,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse, RPCError<TypeConfig>> {
-        self.call(Call::Append(self.group, request), APPEND_DEADLINE, CallReply::into_append).await
+        let first = self.retention.first();
+        // Not a heartbeat: the member still counts for the majority.
+        if !request.entries.is_empty() && request.prev_log_id.next_index() < first {
+            let what = "it lacks entries that are being purged, and gets a snapshot";
+            return Err(RPCError::Unreachable(Unreachable::from_string(what)));
+        }
+        self.call(Call::Append(self.group, request, first), APPEND_DEADLINE, CallReply::into_append).await
     }
 
     async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Result<VoteResponse, RPCError<TypeConfig>> {
@@ -111,12 +121,14 @@ impl RaftNetworkV2<TypeConfig> for Peer {
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse, StreamingError<TypeConfig>> {
-        tokio::select! {
+        self.retention.begin_snapshot(self.node, snapshot.meta.last_log_id.next_index());
+        let sent = tokio::select! {
             sent = snapshot::send(&self.link, self.group, vote, snapshot.snapshot) => {
                 sent.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))
             }
             error = self.link.dialer.starts.until_outdated() => Err(StreamingError::Unreachable(Unreachable::new(&error))),
             closed = cancel => Err(StreamingError::Closed(closed)),
-        }
+        };
+        sent.inspect_err(|_| self.retention.fail_snapshot(self.node))
     }
 }

@@ -48,14 +48,14 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
     check::<Call>(
         r#"[{"Append":[0,{"vote":VOTE,"prev_log_id":ID,"leader_commit":null,"entries":[{"log_id":ID,"payload":"Blank"},
                 {"log_id":ID,"payload":{"Normal":{"at":7,"writes":[WRITES]}}},
-                {"log_id":ID,"payload":{"Membership":{"configs":[[1]],"nodes":{"1":MEMBER}}}}]}]},
+                {"log_id":ID,"payload":{"Membership":{"configs":[[1]],"nodes":{"1":MEMBER}}}}]},6]},
             {"Vote":[1,{"vote":VOTE,"last_log_id":ID,"leadership_transfer":true}]},
             {"PreVote":[2,{"vote":VOTE,"last_log_id":null,"leadership_transfer":false}]},
             {"Transfer":[3,{"from_leader":VOTE,"to_node_id":2,"last_log_id":ID}]},
             {"Snapshot":[4,VOTE]},{"Control":{"Describe":null}},{"Backup":5},{"Introduce":STARTS},{"ReadIndex":6}]"#,
         "090000030101010301ac02030301ac02000301ac020107040001020301044745546b010001017703ac02010002010177030301ac\
-         0202010101010103613a3103623a32000101030101010301ac020102020301010000030303010102010301ac0204040301010500\
-         0006050709010101ac020201020304050806",
+         0202010101010103613a3103623a3200060101030101010301ac020102020301010000030303010102010301ac02040403010105\
+         000006050709010101ac020201020304050806",
     );
     check::<CallReply>(
         r#"[{"Append":"Success"},{"Append":{"PartialSuccess":ID}},{"Append":"Conflict"},{"Append":{"HigherVote":VOTE}},

@@ -2,18 +2,8 @@
 
 use std::slice::from_ref;
 
-use openraft::async_runtime::WatchReceiver;
-
-use super::support::{Cluster, wait_for};
-
-/// Makes the log of a node's group begin after everything that was applied.
-async fn purge(cluster: &Cluster, node: u64) {
-    let raft = cluster.groups(node).get(0).unwrap().raft().clone();
-    raft.trigger().snapshot().await.unwrap();
-    let last = wait_for("a snapshot", async || raft.metrics().borrow_watched().snapshot).await;
-    raft.trigger().purge_log(last.index).await.unwrap();
-    wait_for("a purge", async || (raft.metrics().borrow_watched().purged >= Some(last)).then_some(())).await;
-}
+use super::catching_up::purge;
+use super::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed_loses_it() {
@@ -24,7 +14,7 @@ async fn a_node_that_is_added_gets_a_snapshot_and_a_vote_and_one_that_is_removed
         assert_eq!(cluster.ask(&format!("SET key{n} {value}{n}")).await, "+OK");
     }
     for node in 1..=3 {
-        purge(&cluster, node).await;
+        purge(&cluster, node, 0).await;
     }
     cluster.start(4).await;
     let added = cluster.control.add(&cluster.address(4), &cluster.address(1), None, |_, _| ()).await.unwrap();

@@ -1,6 +1,7 @@
 //! Clusters of several nodes in this process, over loopback. The tests of the program instead start processes, and kill them.
 
 mod backups;
+mod catching_up;
 mod checks;
 mod copies;
 mod formats;

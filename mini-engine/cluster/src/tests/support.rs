@@ -83,6 +83,7 @@ impl Cluster {
             clients: mini_engine_server::Settings::default(),
             // Long enough that a busy machine is not mistaken for a lost leader.
             election_timeout: Duration::from_millis(1500),
+            keep_log: None,
         }
     }
 

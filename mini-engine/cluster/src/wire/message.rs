@@ -14,7 +14,8 @@ use crate::types::{
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) enum Call {
-    Append(u32, AppendEntriesRequest),
+    /// With the index of the first entry that the leader keeps.
+    Append(u32, AppendEntriesRequest, u64),
     Vote(u32, VoteRequest),
     PreVote(u32, VoteRequest),
     /// The leader retires, and the called node is to become the next leader.

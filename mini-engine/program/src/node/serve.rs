@@ -15,7 +15,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::{runtime, security};
 use crate::failure::{Exit, Failure};
-use crate::{output, trace};
+use crate::{output, size, trace};
 
 /// The options of a node.
 #[derive(Args)]
@@ -49,6 +49,10 @@ pub(crate) struct NodeArgs {
     /// Milliseconds without a leader, up to a third more, after which a node wants to be the leader
     #[arg(long, value_name = "MS", requires = "cluster", default_value = "600")]
     election_timeout_ms: u32,
+    /// Keep up to about this many bytes of log, or K, M or G behind the number, for nodes that are away; beyond it they get a copy of the data. By default a
+    /// tenth of the disk, at most 8G
+    #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
+    keep_log: Option<u64>,
 }
 
 /// Options that apply only to a server outside of a cluster.
@@ -80,6 +84,7 @@ impl NodeArgs {
             security: self.security()?,
             clients,
             election_timeout: Duration::from_millis(u64::from(self.election_timeout_ms)),
+            keep_log: self.keep_log,
         })
     }
 

@@ -16,6 +16,7 @@ use openraft::{OptionalSend, RaftLogReader, RaftTypeConfig};
 use serde::de::DeserializeOwned;
 
 use super::keys::{Keys, Record};
+use super::sizes::Sizes;
 use crate::codec::decode;
 use crate::contradiction::contradiction;
 
@@ -30,6 +31,8 @@ pub struct LogReader<C: RaftTypeConfig> {
     /// The index of the first entry that is not purged. Shared with the store.
     first: Arc<AtomicU64>,
     settled: Arc<Mutex<Settled<C>>>,
+    /// Shared with the store.
+    sizes: Arc<Mutex<Sizes>>,
 }
 
 /// What no later call may contradict. Shared with the store.
@@ -53,7 +56,8 @@ impl<C: RaftTypeConfig> Settled<C> {
 impl<C: RaftTypeConfig> LogReader<C> {
     pub(super) fn new(db: Db, keys: Keys, first: u64) -> Self {
         let settled = Settled { vote: None, committed: None };
-        Self { db, keys, first: Arc::new(AtomicU64::new(first)), settled: Arc::new(Mutex::new(settled)) }
+        let (first, settled) = (Arc::new(AtomicU64::new(first)), Arc::new(Mutex::new(settled)));
+        Self { db, keys, first, settled, sizes: Arc::default() }
     }
 
     pub(super) fn first(&self) -> u64 {
@@ -69,6 +73,11 @@ impl<C: RaftTypeConfig> LogReader<C> {
     pub(super) fn settled(&self) -> MutexGuard<'_, Settled<C>> {
         // Each change is one assignment, so a panic leaves the data consistent.
         self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn sizes(&self) -> MutexGuard<'_, Sizes> {
+        // Numbers alone; a panic leaves at worst a wrong sum.
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn db(&self) -> &Db {
@@ -94,6 +103,7 @@ impl<C: RaftTypeConfig> Clone for LogReader<C> {
             keys: self.keys,
             first: Arc::clone(&self.first),
             settled: Arc::clone(&self.settled),
+            sizes: Arc::clone(&self.sizes),
         }
     }
 }
@@ -135,6 +145,11 @@ impl<C: RaftTypeConfig> LogReader<C> {
             None => Ok(()),
             Some(stored) => Err(contradiction("a leader's entry", found, "committed", stored)),
         }
+    }
+
+    /// About how many bytes the entries from `index` on have: what a purge of the entries before it leaves. Entries of an earlier process are estimated.
+    pub fn bytes_from(&self, index: u64) -> u64 {
+        self.sizes().from(index) as u64
     }
 
     /// The present entries in `range`, with the lengths of their encodings.

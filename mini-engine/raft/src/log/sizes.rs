@@ -1,12 +1,12 @@
-//! [`Sizes`]: the bytes of entries that were purged since the last removal.
+//! [`Sizes`]: the bytes of a log's entries, and of those that were purged since the last removal.
 
 use std::collections::VecDeque;
 
 /// Bytes of entries that are counted together: the counts take 16 bytes of memory for each part of this size.
 const COUNTED_TOGETHER: usize = 1 << 20;
 
-/// Counts purged bytes; the count may be up to [`COUNTED_TOGETHER`] too low.
-#[derive(Debug)]
+/// Counts bytes; the count of purged ones may be up to [`COUNTED_TOGETHER`] too low, and the other one too high.
+#[derive(Debug, Default)]
 pub(super) struct Sizes {
     /// The last index of some consecutive entries, and their bytes; in order.
     parts: VecDeque<(u64, usize)>,
@@ -14,13 +14,14 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a log that was just opened; its last index is `last`. The size of its entries is unknown: all purged entries count as `assumed`
-    /// bytes, and so do all others, so that both are removed.
-    pub(super) fn of_open(last: Option<u64>, assumed: usize) -> Self {
-        match last {
-            Some(last) => Self { parts: VecDeque::from([(last, assumed)]), purged: assumed },
-            None => Self { parts: VecDeque::new(), purged: 0 },
-        }
+    /// The sizes of a log that was just opened, with estimated `parts`. It is unknown how many purged entries are still stored: they count as `purged` bytes.
+    pub(super) fn of_open(parts: VecDeque<(u64, usize)>, purged: usize) -> Self {
+        Self { parts, purged }
+    }
+
+    /// The bytes of the entries from `index` on.
+    pub(super) fn from(&self, index: u64) -> usize {
+        self.parts.iter().rev().take_while(|(last, _)| *last >= index).map(|(_, bytes)| bytes).sum()
     }
 
     pub(super) fn append(&mut self, last: u64, bytes: usize) {
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn what_was_purged_counts_once_and_what_is_live_does_not() {
         // Catches a removal for each purge, a removal that waits for appends although much was purged, and bytes that count twice.
-        let mut sizes = Sizes::of_open(None, MIB);
+        let mut sizes = Sizes::default();
         for index in 0..100 {
             sizes.append(index, MIB);
         }
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn small_entries_are_counted_together() {
         // Catches a record in memory for each entry.
-        let mut sizes = Sizes::of_open(None, MIB);
+        let mut sizes = Sizes::default();
         for index in 0..100_000 {
             sizes.append(index, 100);
         }
@@ -88,15 +89,16 @@ mod tests {
     #[test]
     fn nothing_is_forgotten_by_an_open_or_a_truncation() {
         // Catches entries of an earlier process, and truncated ones, that are never removed.
-        let mut sizes = Sizes::of_open(Some(9), MIB);
+        let mut sizes = Sizes::of_open(VecDeque::from([(4, MIB), (9, MIB)]), MIB);
         assert!(sizes.take_purged(MIB), "purged before");
-        sizes.purge(8);
+        sizes.purge(3);
         assert!(!sizes.take_purged(1));
         sizes.append(10, 3 * MIB);
         sizes.append(20, 3 * MIB);
+        assert_eq!((sizes.from(0), sizes.from(5), sizes.from(10), sizes.from(21)), (8 * MIB, 7 * MIB, 6 * MIB, 0));
         sizes.truncate(9);
         sizes.append(10, 1);
         sizes.purge(9);
-        assert!(sizes.take_purged(7 * MIB));
+        assert!(sizes.take_purged(8 * MIB) && sizes.from(0) == 1);
     }
 }

@@ -11,6 +11,7 @@
 //! | `purge` | the log id | with the next sync; entries are removed later still |
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 
@@ -31,6 +32,9 @@ use crate::codec::encode;
 use crate::contradiction::{contradiction, follows, shown};
 use crate::write::write;
 
+/// The number of entries from which an open estimates the sizes of all.
+const ESTIMATED_PARTS: u64 = 64;
+
 /// The log, the vote and the committed log id of a Raft group. Made by [`Logs::group`].
 ///
 /// | | |
@@ -49,13 +53,12 @@ pub struct LogStore<C: RaftTypeConfig> {
     /// The id of the last entry; without entries, that of the last purged one.
     last: Option<LogIdOf<C>>,
     purged: Option<LogIdOf<C>>,
-    sizes: Sizes,
 }
 
 impl Logs {
     /// The log of group `number`, which is empty at first. The other groups have other numbers; an application with one group can give it any.
     ///
-    /// Reads a few blocks, whatever the length of the log.
+    /// Reads at most about 64 entries, whatever the length of the log.
     ///
     /// # Errors
     /// [`AlreadyExists`](ErrorKind::AlreadyExists) while the group has another [`LogStore`]; [`InvalidData`](ErrorKind::InvalidData) if what is
@@ -96,8 +99,20 @@ impl<C: RaftTypeConfig> LogStore<C> {
             settled.vote = reader.record(Record::Vote)?;
             committed.iter().chain(&purged).for_each(|log_id| settled.commit(log_id));
         }
-        let sizes = Sizes::of_open(last.index(), REMOVED_TOGETHER);
-        Ok(Self { logs, reader, last, purged, sizes })
+        let purged_bytes = if last.is_some() { REMOVED_TOGETHER } else { 0 };
+        *reader.sizes() = Sizes::of_open(Self::estimate(&reader, last.next_index())?, purged_bytes);
+        Ok(Self { logs, reader, last, purged })
+    }
+
+    /// The sizes of parts of the log, each with the last index of the part: one entry of a part is read, and the others count as if they had its size.
+    fn estimate(reader: &LogReader<C>, end: u64) -> Result<VecDeque<(u64, usize)>> {
+        let part = end.saturating_sub(reader.first()).div_ceil(ESTIMATED_PARTS).max(1);
+        let sized = |start: u64| {
+            let next = start.saturating_add(part).min(end);
+            let read = reader.entries(start..=start).next().transpose()?;
+            Ok((next - 1, read.map_or(0, |(bytes, _)| bytes).saturating_mul((next - start) as usize)))
+        };
+        (reader.first()..end).step_by(part as usize).map(sized).collect()
     }
 
     /// Tells the log which entry the state machine has applied last: [`RaftStateMachine::applied_state`](openraft::storage::RaftStateMachine). A power
@@ -218,7 +233,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
                 // An empty log may begin at any index.
                 self.reader.set_first(first);
             }
-            self.sizes.append(last.index, bytes);
+            self.reader.sizes().append(last.index, bytes);
         }
         self.last = last;
         self.logs.when_synced(move |synced| callback.io_completed(synced));
@@ -236,7 +251,7 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         let mut batch = WriteBatch::new();
         batch.remove_range(self.reader.keys().entries(from..=last))?;
         self.write(batch).await?;
-        self.sizes.truncate(from.saturating_sub(1));
+        self.reader.sizes().truncate(from.saturating_sub(1));
         self.last = kept;
         self.synced().await
     }
@@ -258,8 +273,9 @@ impl<C: RaftTypeConfig> RaftLogStorage<C> for LogStore<C> {
         }
         self.reader.settled().commit(&log_id);
         self.purged = Some(log_id);
-        self.sizes.purge(index);
-        if self.sizes.take_purged(REMOVED_TOGETHER) {
+        let mut sizes = self.reader.sizes();
+        sizes.purge(index);
+        if sizes.take_purged(REMOVED_TOGETHER) {
             self.logs.remove_purged(self.reader.keys().group, index);
         }
         Ok(())

@@ -198,11 +198,14 @@ impl Core {
 
     /// Truncates the reserve to the size that the next open needs. The threads have ended before.
     pub(crate) fn cut_reserve(&self) {
-        let state = self.lock();
+        let mut state = self.lock();
         let (bytes, needed) = (state.cover.bytes, self.needed(&state, 0));
+        // Once: the last handle may be dropped long after the close, when the directory is being removed.
+        state.cover.bytes = bytes.min(needed);
         drop(state);
         if bytes > needed && !self.store.options.read_only {
-            let cut = resize(&*self.store.fs, &self.reserve_path(), needed, needed);
+            // Never makes the file.
+            let cut = self.store.fs.open_write(&self.reserve_path()).and_then(|file| file.truncate(needed));
             drop(cut.inspect_err(|error| tracing::warn!(%error, "could not cut the reserve")));
         }
     }

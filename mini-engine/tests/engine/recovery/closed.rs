@@ -180,3 +180,17 @@ fn a_note_that_is_stale_lost_or_not_written_does_no_harm() {
     }
     assert!(failed > 2, "{failed}");
 }
+
+#[test]
+fn the_last_handle_of_a_closed_database_changes_no_file() {
+    // Catches a file that is made again in a directory that is being removed.
+    let dir = TempDir::new().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let other = db.clone();
+    db.insert("a", vec![0; 1 << 20]).unwrap();
+    db.close().unwrap();
+    let reserve = dir.path().join("RESERVE");
+    std::fs::remove_file(&reserve).unwrap();
+    drop(other);
+    assert!(!reserve.exists());
+}
