@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use mini_engine::{Db, Error, Result};
 use mini_engine_server::replicated::{
-    self, Access, Gauge, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors, Standing, Write,
-    encode_error,
+    self, Access, Executor, Gauge, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors,
+    Standing, Write, encode_error,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -24,6 +24,7 @@ const ENOUGH_REPLIES: usize = 1 << 20;
 const TRIES: usize = 10;
 const NO_CLUSTER: &str =
     "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
+const NO_ROOM: &str = "OOM command not allowed: no room for more data; remove keys, or make room on the disks (`mini-engine cluster status`)";
 
 /// Groups by their numbers, or why they cannot be read.
 type Settled = BTreeMap<u32, std::result::Result<Arc<Group>, Refused>>;
@@ -107,8 +108,11 @@ async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
     let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
     for (slot, write) in writes {
         let group = groups.of_slot(slot);
-        order.push((slot, group));
-        of_groups.entry(group).or_default().push(write);
+        let is_refused = groups.get(group).is_some_and(|group| group.refuses_growth()) && Executor::grows(&write);
+        order.push((slot, group, is_refused));
+        if !is_refused {
+            of_groups.entry(group).or_default().push(write);
+        }
     }
     let written = of_groups.into_iter().map(async |(number, writes)| {
         let written = match groups.get(number) {
@@ -118,7 +122,8 @@ async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
         (number, written.map(Vec::into_iter))
     });
     let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
-    let reply = |(slot, group)| match written.get_mut(&group) {
+    let reply = |(slot, group, is_refused)| match written.get_mut(&group) {
+        _ if is_refused => encode_error(NO_ROOM),
         Some(Ok(replies)) => {
             replies.next().unwrap_or_else(|| encode_error("UNCERTAIN a reply of the group is missing"))
         }

@@ -81,6 +81,7 @@ pub(crate) fn standing(groups: &Groups) -> Standing {
         leader,
         is_leader_heard: first.is_some_and(|group| group.is_served()),
         clock_ahead: groups.clock_ahead(),
+        lacks_room: groups.lacks_room() || groups.here().values().any(|group| group.refuses_growth()),
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) async fn run(local: Arc<Local>, mut stop: watch::Receiver<bool>) {
     };
     let Some(groups) = groups else { return };
     let (links, refusals, ticked) = (BTreeMap::new(), Seldom::default(), Instant::now());
-    let mut gossip = Gossip { local, groups, links, turn: 0, refusals, ticked, has_warned: false };
+    let reports = BTreeMap::new();
+    let mut gossip = Gossip { local, groups, links, turn: 0, refusals, ticked, reports, has_warned: false };
     loop {
         // The task ends only between two rounds, so a group is always left completely.
         let pause = gossip.round().await;
@@ -65,6 +66,8 @@ struct Gossip {
     refusals: Seldom,
     /// The time of the last tick of this node's start.
     ticked: Instant,
+    /// Whether a node lacked room for more data when it was heard last.
+    reports: BTreeMap<u64, bool>,
     /// Whether the log says that the clock is off.
     has_warned: bool,
 }
@@ -91,18 +94,35 @@ impl Gossip {
             |told: &Description| told.identity.is_some_and(|identity| identity.cluster == self.groups.identity.cluster);
         let told: Vec<_> = told.into_iter().flatten().filter(|(told, _)| is_one_of_us(told)).collect();
         told.iter().for_each(|(told, _)| self.groups.hear(&told.places));
+        self.reports.extend(told.iter().filter_map(|(told, _)| Some((told.identity?.node, told.lacks_room))));
         self.check_clock(&told.into_iter().map(|(_, offset)| offset).collect::<Vec<_>>());
-        let here = self.groups.here();
-        let keep_log = self.local.parts.keep_log.min(self.local.disk_free().unwrap_or(u64::MAX) / 2);
-        let keep_log = (keep_log / here.len().max(1) as u64).max(LEAST_KEPT_LOG);
-        // Not longer: a group that waits for its disk must not delay the next round.
-        timeout(ROUND, join_all(here.values().map(|group| group.purge(keep_log)))).await.ok();
+        self.take_care().await;
         if let Err(error) = self.local.leave().await {
             tracing::warn!(%error, "could not leave a group");
         }
         let places = self.groups.places();
         let is_known = |group: u32| places.0.get(&group).is_some_and(|place: &Place| place.leader().is_some());
         if (0..self.groups.identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
+    }
+
+    /// Purges the logs of the groups, and decides whether they accept more data.
+    async fn take_care(&self) {
+        let (here, parts) = (self.groups.here(), &self.local.parts);
+        let space = (parts.space)();
+        let lacks_room = space.is_some_and(|space| space.is_almost_full(parts.min_free, self.groups.lacks_room()));
+        if self.groups.set_lacks_room(lacks_room) != lacks_room {
+            let what = if lacks_room { "is almost full" } else { "has room for more data again" };
+            tracing::warn!(?space, "the disk of this node {what}");
+        }
+        let keep_log = parts.keep_log.min(space.map_or(u64::MAX, |space| space.free / 2));
+        let keep_log = (keep_log / here.len().max(1) as u64).max(LEAST_KEPT_LOG);
+        let care = here.values().map(async |group| {
+            group.compact(lacks_room, &parts.compaction);
+            group.purge(keep_log).await;
+            group.decide_growth(lacks_room, &self.reports).await;
+        });
+        // Not longer: a group that waits for its disk must not delay the next round.
+        timeout(ROUND, join_all(care)).await.ok();
     }
 
     /// Compares this node's clock with those of the others, and lets the groups' clocks see the applied instants.

@@ -18,6 +18,7 @@
 //!     clients: mini_engine_server::Settings::default(),
 //!     election_timeout: Settings::ELECTION_TIMEOUT,
 //!     keep_log: None,
+//!     min_free_bytes: None,
 //! };
 //! let node = Node::start(settings).await?;
 //! // Once, when all nodes run.
@@ -35,7 +36,7 @@
 //! | `error`, `seldom`, `settings` | |
 //! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
 //! | `checks` | hashes of a group's contents |
-//! | `retention` | which entries of a log are kept for nodes that lack them |
+//! | `retention`, `space` | which entries of a log are kept for nodes that lack them; the space on the disk |
 //! | `identity`, `places` | which node this is, with which groups; where all groups are |
 //! | `starts` | whether a node's directory is an older copy |
 //! | `wire` | what nodes say to each other: frames, the proof of the secret, TLS, messages |
@@ -76,6 +77,7 @@ mod retention;
 mod seldom;
 mod settings;
 mod slots;
+mod space;
 mod starts;
 mod types;
 mod unproven;

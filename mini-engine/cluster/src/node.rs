@@ -23,14 +23,12 @@ use crate::inbound;
 use crate::local::Local;
 use crate::network::{Credentials, Dialer};
 use crate::settings::{Security, Settings};
+use crate::space::{Space, SpaceSource, with_slack};
 use crate::starts::Starts;
 use crate::types::Member;
 
 /// The time that a stopping node leaves for the requests under way, before it hands over the groups that it leads.
 const LAST_REQUESTS: Duration = Duration::from_millis(300);
-/// The default of [`Settings::keep_log`] is this part of the disk, up to a number of bytes.
-const PART_FOR_LOG: u64 = 10;
-const MOST_FOR_LOG: u64 = 8 << 30;
 
 /// A node of a cluster, or a node that waits to join one. It runs in tasks of the tokio runtime that started it, which must have several threads.
 ///
@@ -55,10 +53,11 @@ impl Node {
     /// # Errors
     /// Returns an error if a setting is not allowed, an address is in use, another process has the directory open, or files are damaged.
     pub async fn start(settings: Settings) -> Result<Node> {
-        Self::start_with(settings, system_clock()).await
+        let dir = settings.dir.clone();
+        Self::start_with(settings, system_clock(), Arc::new(move || Space::of(&dir))).await
     }
 
-    pub(crate) async fn start_with(settings: Settings, clock: WallClock) -> Result<Node> {
+    pub(crate) async fn start_with(settings: Settings, clock: WallClock, space: SpaceSource) -> Result<Node> {
         settings.check()?;
         let Settings { dir, listen, advertise, cluster_listen, cluster_advertise, .. } = settings;
         let mut dialer = Dialer::new(&settings.security)?;
@@ -90,13 +89,17 @@ impl Node {
             });
         }
         let election_timeout = settings.election_timeout;
-        let part_of_disk = || {
-            let disk = rustix::fs::statvfs(&dir).ok()?;
-            Some((disk.f_blocks.saturating_mul(disk.f_frsize) / PART_FOR_LOG).min(MOST_FOR_LOG))
-        };
-        let keep_log = settings.keep_log.or_else(part_of_disk).unwrap_or(0);
+        let of_disk = |part: fn(Space) -> u64| space().map_or(0, part);
+        let keep_log = settings.keep_log.unwrap_or_else(|| of_disk(Space::for_log));
+        let min_free = settings.min_free_bytes.unwrap_or_else(|| of_disk(Space::min_free));
+        if let Some(space) = space().filter(|space| with_slack(min_free) > space.total) {
+            let expected = format!("at most four fifths of the disk, which has {} bytes", space.total);
+            return Err(Error::InvalidSettings { name: "min free bytes", expected, found: min_free.to_string() });
+        }
         dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(|record| record.identity))?;
-        let parts = Parts { dir, files, member, dialer: Arc::new(dialer), logs, clock, election_timeout, keep_log };
+        let (dialer, compaction) = (Arc::new(dialer), Arc::default());
+        let parts =
+            Parts { dir, files, member, dialer, logs, clock, election_timeout, keep_log, space, min_free, compaction };
         let local = Arc::new(Local::new(parts, record));
         // Nodes that start together answer each other before they open their groups.
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));

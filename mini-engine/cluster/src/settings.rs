@@ -31,6 +31,9 @@ pub struct Settings {
     /// About the most bytes of log that the node keeps for nodes that are away or catch up; by default a tenth of the disk, at most 8 GiB; never more
     /// than half of what is free. Each group has its share, at least 32 MiB. A node that lacks more gets a snapshot.
     pub keep_log: Option<u64>,
+    /// While less is free on the node's disk, it accepts no writes that add data; 0 turns this off. By default a fiftieth of the disk, from 1 to 8 GiB, but
+    /// at most a tenth of the disk.
+    pub min_free_bytes: Option<u64>,
 }
 
 /// The credentials that nodes use with each other, and that commands use to change a cluster.

@@ -76,7 +76,7 @@ const CLUSTER: Crate = Crate {
     layers: &[
         &["error"],
         &["seldom", "settings"],
-        &["checks", "clock", "retention", "slots", "types"],
+        &["checks", "clock", "retention", "slots", "space", "types"],
         &["identity", "places"],
         &["starts"],
         &["wire"],

@@ -59,6 +59,7 @@ impl Group {
             last: metrics.last_log_index.unwrap_or(0),
             applied: metrics.last_applied.index().unwrap_or(0),
             instant: self.instant.millis(),
+            refuses_growth: self.refuses_growth(),
             members: membership.nodes().map(|(node, member)| (*node, member.clone())).collect(),
             voters: membership.voter_ids().collect(),
             matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),

@@ -23,6 +23,7 @@ use super::parts::Parts;
 use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
+use super::room::Pace;
 use crate::application::open_state;
 use crate::checks::Checks;
 use crate::clock::GroupClock;
@@ -47,6 +48,8 @@ pub(crate) struct Group {
     pub(crate) retention: Arc<Retention>,
     /// The bytes of the proposals that were applied since they last led to a snapshot.
     pub(super) applied_bytes: Arc<AtomicU64>,
+    pub(super) refuses_growth: AtomicBool,
+    pub(super) pace: Arc<Mutex<Pace>>,
     /// The time of the last message of a leader.
     heard: Mutex<Option<Instant>>,
     /// The time without a leader after which another one is elected.
@@ -134,6 +137,8 @@ impl Group {
             log,
             retention,
             applied_bytes,
+            refuses_growth: AtomicBool::default(),
+            pace: Arc::default(),
             heard,
             election_timeout,
             may_elect,
@@ -347,6 +352,9 @@ impl Group {
         if let Err(error) = self.db().close() {
             tracing::warn!(group = self.number, %error, "could not flush the database of a group");
         }
+        // A compaction ends, and drops its handle.
+        let pace = Arc::clone(&self.pace);
+        spawn_blocking(move || drop(pace.lock())).await.ok();
     }
 
     /// For a leader: the voter that has received the largest part of the log.

@@ -12,6 +12,7 @@ mod parts;
 mod proposals;
 mod raft;
 mod refused;
+mod room;
 
 pub(crate) use self::changes::LEVEL;
 pub(crate) use self::handle::Group;

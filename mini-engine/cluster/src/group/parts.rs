@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mini_engine::fs::{FileSystem, remove_dir_all};
@@ -13,6 +13,7 @@ use openraft_mini_engine::Logs;
 use crate::clock::WallClock;
 use crate::identity::state_of;
 use crate::network::Dialer;
+use crate::space::SpaceSource;
 use crate::types::{Member, Position, TypeConfig, Vote};
 
 /// The parts of a node that exist before it belongs to a cluster.
@@ -29,6 +30,11 @@ pub(crate) struct Parts {
     pub(crate) election_timeout: Duration,
     /// The most bytes of log that all groups on the node keep for members that lack them.
     pub(crate) keep_log: u64,
+    pub(crate) space: SpaceSource,
+    /// The bytes of the disk that must be free for more data.
+    pub(crate) min_free: u64,
+    /// Locked while a group is compacted because the disk is almost full.
+    pub(crate) compaction: Arc<Mutex<()>>,
 }
 
 impl Parts {

@@ -1,7 +1,7 @@
 //! [`Groups`]: the groups on this node, and the places of the other groups.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::select_all;
@@ -24,11 +24,13 @@ pub(crate) struct Groups {
     heard: Mutex<Places>,
     /// The milliseconds by which this node's clock is ahead of most nodes' clocks.
     clock_ahead: AtomicI64,
+    lacks_room: AtomicBool,
 }
 
 impl Groups {
     pub(super) fn new(identity: Identity) -> Self {
-        Self { identity, here: watch::Sender::default(), heard: Mutex::default(), clock_ahead: AtomicI64::default() }
+        let (here, heard) = (watch::Sender::default(), Mutex::default());
+        Self { identity, here, heard, clock_ahead: AtomicI64::default(), lacks_room: AtomicBool::default() }
     }
 
     /// The number of the group to which a slot belongs.
@@ -82,6 +84,17 @@ impl Groups {
     pub(crate) fn set_clock_ahead(&self, millis: i64) {
         // ORDERING: Relaxed, as in `clock_ahead`.
         self.clock_ahead.store(millis, Ordering::Relaxed);
+    }
+
+    /// Whether the disk of this node is almost full.
+    pub(crate) fn lacks_room(&self) -> bool {
+        // ORDERING: Relaxed, here and below; the value publishes nothing.
+        self.lacks_room.load(Ordering::Relaxed)
+    }
+
+    /// Returns what was set before.
+    pub(crate) fn set_lacks_room(&self, lacks_room: bool) -> bool {
+        self.lacks_room.swap(lacks_room, Ordering::Relaxed)
     }
 
     /// The groups that this node leads.

@@ -217,12 +217,6 @@ impl Local {
         removed.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(io("remove", format!("group {number}")))
     }
 
-    /// The free bytes of the disk, if the system knows them.
-    pub(crate) fn disk_free(&self) -> Option<u64> {
-        let space = rustix::fs::statvfs(&self.parts.dir).ok()?;
-        Some(space.f_bavail.saturating_mul(space.f_frsize))
-    }
-
     pub(crate) fn describe(&self) -> Description {
         let groups = self.groups();
         let here = groups.as_ref().map(|groups| groups.here());
@@ -231,7 +225,8 @@ impl Local {
             identity: groups.as_ref().map(|groups| groups.identity),
             member: self.parts.member.clone(),
             clock: (self.parts.clock)(),
-            disk_free: self.disk_free(),
+            disk_free: (self.parts.space)().map(|space| space.free),
+            lacks_room: groups.as_ref().is_some_and(|groups| groups.lacks_room()),
             groups: described.collect(),
             places: groups.map(|groups| groups.places()).unwrap_or_default(),
             release: env!("CARGO_PKG_VERSION").into(),

@@ -77,12 +77,12 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
          03613a3103623a320406020507020103010206080207090809ac02",
     );
     check::<ControlReply>(
-        r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"groups":{"0":{"leader":1,"term":3,"last":4,
-            "applied":5,"instant":6,"members":{"1":MEMBER},"voters":[1],"matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
+        r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"lacks_room":true,"groups":{"0":{"leader":1,"term":3,"last":4,
+            "applied":5,"instant":6,"refuses_growth":true,"members":{"1":MEMBER},"voters":[1],"matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
             "protocol":{"oldest":5,"newest":6}}},"Done",{"Changed":{"term":3,"leader":1,"index":2}},{"NotLeader":MEMBER},
             {"Checked":"Behind"},{"Checked":"UnderWay"},{"Checked":{"Done":{"Ok":[300]}}},{"Checked":{"Done":{"Err":"no"}}}]"#,
-        "08000003613a3103623a320701080100010103040506010103613a3103623a320101010104010001030102010103613a3103623a\
-         32010101030105312e322e3305060102030102030103613a3103623a320400040104020001ac02040201026e6f",
+        "08000003613a3103623a3207010801010001010304050601010103613a3103623a320101010104010001030102010103613a3103\
+         623a32010101030105312e322e3305060102030102030103613a3103623a320400040104020001ac02040201026e6f",
     );
     check::<Part>(
         r#"[{"Chunk":{"file":"a.sst","file_len":9,"offset":4,"bytes":[1],"checksum":7}},"End",{"Failed":"no"}]"#,

@@ -14,6 +14,7 @@ mod placement;
 mod reads;
 mod refusals;
 mod requests;
+mod room;
 mod secrets;
 mod support;
 mod time;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proof::TempDir;
@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::clock::{WallClock, system_clock};
 use crate::local::Groups;
+use crate::space::{Space, SpaceSource};
 use crate::{ControlClient, Error, Node, Security, Settings};
 
 /// Longer than any step takes on a busy machine.
@@ -37,6 +38,8 @@ pub(super) struct Cluster {
     settings: BTreeMap<u64, Settings>,
     /// The number of milliseconds by which the clock of each node is off.
     pub(super) clocks: BTreeMap<u64, Arc<AtomicI64>>,
+    /// The free bytes of the disk of each node.
+    pub(super) free: BTreeMap<u64, Arc<AtomicU64>>,
     pub(super) control: ControlClient,
 }
 
@@ -64,6 +67,7 @@ impl Cluster {
             nodes: BTreeMap::new(),
             settings: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            free: BTreeMap::new(),
             control: ControlClient::new(&Security::default()).expect("no files"),
         };
         for node in 1..=nodes {
@@ -84,6 +88,7 @@ impl Cluster {
             // Long enough that a busy machine is not mistaken for a lost leader.
             election_timeout: Duration::from_millis(1500),
             keep_log: None,
+            min_free_bytes: None,
         }
     }
 
@@ -94,12 +99,14 @@ impl Cluster {
         let system = system_clock();
         // ORDERING: Relaxed; the test waits for the effects of the change.
         let clock: WallClock = Arc::new(move || system().saturating_add_signed(offset.load(Ordering::Relaxed)));
-        let started =
-            wait_for("a free directory", async || match Node::start_with(settings.clone(), Arc::clone(&clock)).await {
-                // Tasks of the previous node still hold the databases for a moment.
-                Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
-                started => Some(started),
-            });
+        let free = Arc::clone(self.free.entry(node).or_insert_with(|| Arc::new(AtomicU64::new(u64::MAX))));
+        let space: SpaceSource = Arc::new(move || Some(Space { total: 1 << 40, free: free.load(Ordering::Relaxed) }));
+        let start = || Node::start_with(settings.clone(), Arc::clone(&clock), Arc::clone(&space));
+        let started = wait_for("a free directory", async || match start().await {
+            // Tasks of the previous node still hold the databases for a moment.
+            Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
+            started => Some(started),
+        });
         let started = started.await.expect("a node");
         let settings = Settings {
             listen: started.clients_address().to_string(),

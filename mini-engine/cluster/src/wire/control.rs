@@ -58,6 +58,8 @@ pub struct Description {
     pub clock: u64,
     /// The number of free bytes on the node's disk, if known.
     pub disk_free: Option<u64>,
+    /// Whether the disk is almost full.
+    pub lacks_room: bool,
     /// The groups on the node, by their numbers.
     pub groups: BTreeMap<u32, GroupDescription>,
     /// The places of all groups, including those on this node.
@@ -81,6 +83,8 @@ pub struct GroupDescription {
     pub applied: u64,
     /// The instant of the last applied proposal, in milliseconds since 1970.
     pub instant: u64,
+    /// On the leader: whether it refuses writes that add data, because it or too many voters lack room.
+    pub refuses_growth: bool,
     /// The members, by their numbers.
     pub members: BTreeMap<u64, Member>,
     /// The members that vote.

@@ -53,6 +53,9 @@ pub(crate) struct NodeArgs {
     /// tenth of the disk, at most 8G
     #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
     keep_log: Option<u64>,
+    /// Accept no writes that add data while less is free on the disk; 0 turns this off. By default 2% of the disk, from 1G to 8G, but at most 10%
+    #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
+    min_free_bytes: Option<u64>,
 }
 
 /// Options that apply only to a server outside of a cluster.
@@ -85,6 +88,7 @@ impl NodeArgs {
             clients,
             election_timeout: Duration::from_millis(u64::from(self.election_timeout_ms)),
             keep_log: self.keep_log,
+            min_free_bytes: self.min_free_bytes,
         })
     }
 

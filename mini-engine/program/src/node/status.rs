@@ -49,6 +49,17 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
         if let Err(why) = &node.description {
             writeln!(out, "node {} is not there: {why}", node.node)?;
         }
+        if node.description.as_ref().is_ok_and(|description| description.lacks_room) {
+            writeln!(out, "warning: the disk of node {} is almost full", node.node)?;
+        }
+        for (group, found) in node.description.iter().flat_map(|description| &description.groups) {
+            if found.refuses_growth {
+                writeln!(
+                    out,
+                    "warning: group {group} accepts no writes that add data until keys are removed, or disks have room"
+                )?;
+            }
+        }
         let ahead = status.clock_ahead(node);
         if ahead != 0 {
             let side = if ahead > 0 { "ahead" } else { "behind" };
@@ -126,6 +137,7 @@ pub(crate) fn to_json(status: &Status) -> Value {
                 "last": found.map(|found| found.last),
                 "applied": found.map(|found| found.applied),
                 "lag": status.lag(node.node, group),
+                "refuses_growth": found.map(|found| found.refuses_growth),
             })
         });
         json!({
@@ -137,6 +149,7 @@ pub(crate) fn to_json(status: &Status) -> Value {
             "clock_offset_within_ms": node.clock.map(|offset| offset.within),
             "clock_ahead_ms": status.clock_ahead(node),
             "disk_free": description.and_then(|description| description.disk_free),
+            "lacks_room": description.map(|description| description.lacks_room),
             "version": description.map(|description| &description.release),
             "protocol": description.map(|description| [description.protocol.oldest, description.protocol.newest]),
             "groups": groups.collect::<Vec<_>>(),

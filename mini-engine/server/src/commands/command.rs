@@ -1,6 +1,7 @@
 //! The properties of commands: names, arities, flags.
 
 use super::key_names::{Keys, Named};
+use super::scripts;
 use super::words::{is, shown};
 use crate::protocol::reply::{Refusal, Reply};
 use crate::protocol::request::Args;
@@ -89,6 +90,15 @@ impl Command {
 
     pub(crate) fn writes(&self) -> bool {
         self.flags.contains(&Flag::Write)
+    }
+
+    /// Whether the command may add data: a write that does more than read and remove keys.
+    pub(crate) fn grows(&self, args: Args<'_>) -> bool {
+        match self.name {
+            "DEL" | "DELPREFIX" | "DELRANGE" | "GETDEL" | "UNLINK" => false,
+            "EVAL" => !scripts::only_removes(args.at(1)),
+            _ => self.writes(),
+        }
     }
 
     /// Whether a request of this length has no options and the command then only writes.

@@ -42,7 +42,9 @@ pub(super) fn info(context: &mut Context<'_>, _: &mut Keyspace, args: Args<'_>) 
             "Replication" => replication(&facts, &mut text),
             "Cluster" => {
                 if let Some(standing) = facts.shared.standing() {
+                    let lacks_room = u8::from(standing.lacks_room);
                     write!(text, "cluster_clock_ahead_ms:{}\r\n", standing.clock_ahead).ok();
+                    write!(text, "cluster_lacks_room:{lacks_room}\r\n").ok();
                 }
             }
             _ => {}

@@ -63,6 +63,13 @@ static KNOWN: &[Script] = &[
     of_one(1, time_to_live, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pttl',KEYS[1]) else return -3 end"),
 ];
 
+/// Whether this is the text of a script that reads and removes keys, and does nothing else.
+pub(super) fn only_removes(text: &[u8]) -> bool {
+    let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);
+    let adds = |known: &Script| ["'set'", "expire'"].iter().any(|call| known.text.contains(call));
+    KNOWN.iter().find(is_known).is_some_and(|known| !adds(known))
+}
+
 /// The script with this text, and its hash, by which EVALSHA finds the script from now on.
 fn load(state: &mut KeyState, text: &[u8]) -> Result<(&'static Script, String), Refusal> {
     let is_known = |known: &&Script| text.len() <= LONGEST && lua::is_same(known.text.as_bytes(), text);

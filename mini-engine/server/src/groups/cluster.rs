@@ -55,6 +55,8 @@ pub struct Standing {
     pub is_leader_heard: bool,
     /// The milliseconds by which the node's clock is ahead of most nodes' clocks.
     pub clock_ahead: i64,
+    /// Whether the node's disk is almost full, or a group refuses writes that add data because those of other nodes are.
+    pub lacks_room: bool,
 }
 
 /// A figure of the cluster for Prometheus: the name, without the prefix that all metrics have, the description, and a number for each set of labels,

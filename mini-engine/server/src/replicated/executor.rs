@@ -64,6 +64,16 @@ impl Executor {
         proposal.writes.is_empty() || !proposal.writes.iter().all(is_blind)
     }
 
+    /// Whether a write may add data: one of its commands does more than read and remove keys.
+    pub fn grows(write: &Write) -> bool {
+        let grows = |request: &Request| command(request.args()).is_ok_and(|command| command.grows(request.args()));
+        match &write.0 {
+            Kind::Request(request) => grows(request),
+            Kind::Transaction(transaction) => transaction.requests.iter().any(grows),
+            Kind::Watch { .. } | Kind::Check => false,
+        }
+    }
+
     /// Adds the writes of the proposal, a log entry of this term, and its instant to `batch`, and returns the replies. The group's instant is raised
     /// to that of the proposal now if the proposal [`reads`](Self::reads), and otherwise with the next proposal that does.
     ///

@@ -37,6 +37,8 @@ fn of_server(facts: &Facts<'_>, text: &mut String) {
             [GAUGE, "cluster_clock_ahead_seconds", "By how much the clock is ahead of most nodes' clocks."],
             ahead,
         );
+        let lacks = [(String::new(), u8::from(standing.lacks_room))];
+        family(text, [GAUGE, "cluster_lacks_room", "Whether there is no room for more data of a group."], lacks);
     }
     for (name, help, samples) in shared.cluster.iter().flat_map(|cluster| cluster.gauges()) {
         family(text, [GAUGE, name, help], samples);

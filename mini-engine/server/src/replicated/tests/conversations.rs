@@ -215,7 +215,13 @@ fn the_node_describes_itself_as_one_of_a_cluster() {
     let mut node = Node::new();
     let (mut one, other) = (Client::new(&node), Client::new(&node));
     let info = one.say(&mut node, LONG_AGO, "info server cluster clients replication");
-    let own = ["redis_mode:cluster", "tcp_port:7001", "cluster_enabled:1", "cluster_clock_ahead_ms:-3600000"];
+    let own = [
+        "redis_mode:cluster",
+        "tcp_port:7001",
+        "cluster_enabled:1",
+        "cluster_clock_ahead_ms:-3600000",
+        "cluster_lacks_room:1",
+    ];
     let replica = ["role:slave", "master_host:10.0.0.7", "master_port:7002", "master_link_status:up"];
     for field in own.into_iter().chain(replica) {
         assert!(info.contains(field), "{field}: {info}");

@@ -81,7 +81,7 @@ impl Cluster for TestGroups {
 
     fn standing(&self) -> Standing {
         let leader = Some(("10.0.0.7".to_owned(), 7002));
-        Standing { followers: None, leader, is_leader_heard: true, clock_ahead: -3_600_000 }
+        Standing { followers: None, leader, is_leader_heard: true, clock_ahead: -3_600_000, lacks_room: true }
     }
 
     fn db(&self) -> Db {

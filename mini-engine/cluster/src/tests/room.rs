@@ -1,0 +1,110 @@
+//! Disks that seem to be full.
+
+use std::sync::atomic::Ordering;
+
+use super::support::{Cluster, wait_for};
+
+const HOUR: u64 = 3_600_000;
+
+/// Sets the free bytes of nodes' disks.
+fn set_free(cluster: &Cluster, nodes: &[u64], bytes: u64) {
+    // ORDERING: Relaxed; the tests wait for the effects.
+    nodes.iter().for_each(|node| cluster.free[node].store(bytes, Ordering::Relaxed));
+}
+
+/// Repeats a request until its reply begins like this.
+async fn wait_for_reply(cluster: &Cluster, request: &str, beginning: &str) {
+    wait_for(beginning, async || cluster.ask(request).await.starts_with(beginning).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_disks_refuse_data_and_accept_removals() {
+    // Catches disks that fill together, removals and reads that are refused, keys that do not expire, a node that does not start, and an alarm that
+    // nobody sees.
+    let mut cluster = Cluster::new(3, 1).await;
+    for request in ["SET a 1", "SET b 2", "SET c 3", "SET brief x PX 60000"] {
+        assert_eq!(cluster.ask(request).await, "+OK");
+    }
+    set_free(&cluster, &[1, 2, 3], 0);
+    wait_for_reply(&cluster, "SET a 2", "-OOM command not allowed: no room").await;
+    let leader = cluster.leader(0).await;
+    let instant = async || {
+        let status = cluster.control.status(&cluster.address(1)).await.expect("a cluster");
+        let all = status.nodes.iter().all(|node| node.description.as_ref().is_ok_and(|told| told.lacks_room));
+        status.group(leader, 0).filter(|group| all && group.refuses_growth).map(|group| group.instant)
+    };
+    let before = wait_for("an alarm of all nodes", instant).await;
+    for node in 1..=3 {
+        cluster.clocks[&node].store(HOUR as i64, Ordering::Relaxed);
+    }
+    // Nobody reads or writes meanwhile.
+    wait_for("keys expire", async || instant().await.filter(|instant| *instant > before + HOUR / 2)).await;
+    assert_eq!(cluster.ask("DEL a").await, ":1");
+    assert_eq!(cluster.ask("GETDEL b").await, "$2");
+    assert_eq!((cluster.ask("GET b").await, cluster.ask("GET c").await), ("$-1".into(), "$3".into()));
+    let mut client = cluster.client(leader).await;
+    client.send("SET a 3\nDEL c\nINCR d").await;
+    assert!(client.receive().await.starts_with("-OOM "));
+    assert_eq!(client.receive().await, ":1");
+    assert!(client.receive().await.starts_with("-OOM "));
+    assert!(client.ask("INFO cluster").await.contains("\ncluster_lacks_room:1\r"));
+
+    cluster.stop(leader).await;
+    cluster.start(leader).await;
+    cluster.wait_for_stale(leader, "GET c", "$-1").await;
+    set_free(&cluster, &[1, 2, 3], u64::MAX);
+    wait_for_reply(&cluster, "SET a 4", "+OK").await;
+    for node in 1..=3 {
+        cluster.wait_for_stale(node, "GET a", "$4").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_full_disk_does_not_lead_and_the_others_go_on() {
+    // Catches a cluster that stops for one disk, and a majority that needs a full one.
+    let mut cluster = Cluster::new(3, 1).await;
+    cluster.make_leader(1).await;
+    set_free(&cluster, &[1], 0);
+    wait_for("another leader", async || (cluster.leader(0).await != 1).then_some(())).await;
+    wait_for_reply(&cluster, "SET a 1", "+OK").await;
+    let leader = cluster.leader(0).await;
+    cluster.stop(5 - leader).await;
+    wait_for_reply(&cluster, "SET a 2", "-OOM ").await;
+    set_free(&cluster, &[1], u64::MAX);
+    wait_for_reply(&cluster, "SET a 3", "+OK").await;
+}
+
+/// The bytes of a node's tables of group 0.
+fn tables(cluster: &Cluster, node: u64) -> u64 {
+    let levels = cluster.groups(node).get(0).expect("its group").db().metrics().levels;
+    levels.iter().map(|level| level.bytes).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_large_values_are_compacted_until_there_is_room() {
+    // Catches an alarm that stays although almost all bytes were removed, since these are few of the keys.
+    let cluster = Cluster::new(1, 1).await;
+    let value = |n: u64| -> String {
+        // Cannot be compressed much.
+        (0..3500).map(|part| format!("{:016x}", (n * 3500 + part).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
+    };
+    for n in 0..80 {
+        assert_eq!(cluster.ask(&format!("SET large{n} {}", value(n))).await, "+OK");
+    }
+    for n in 0..1000 {
+        assert_eq!(cluster.ask(&format!("SET small{n} v")).await, "+OK");
+    }
+    set_free(&cluster, &[1], 0);
+    wait_for_reply(&cluster, "SET a 1", "-OOM ").await;
+    wait_for("the values are in tables", async || (tables(&cluster, 1) > 1 << 20).then_some(())).await;
+    for n in 0..80 {
+        assert_eq!(cluster.ask(&format!("DEL large{n}")).await, ":1");
+    }
+    wait_for("room", async || {
+        // Only smaller tables make room.
+        set_free(&cluster, &[1], (11_u64 << 30).saturating_sub(tables(&cluster, 1) << 13));
+        (cluster.ask("SET a 2").await == "+OK").then_some(())
+    })
+    .await;
+    assert_eq!(cluster.ask("GET small999").await, "$v");
+}
