@@ -48,6 +48,7 @@ pub(crate) enum Failure {
     /// The arguments, or under `--strict` the input, are wrong.
     Usage(String),
     /// The directory of a node is an older copy.
+    #[cfg(feature = "cluster")]
     Outdated(String),
     /// The engine ended an import after its first lines, which are in the database.
     Stopped {
@@ -77,6 +78,7 @@ impl Failure {
             Self::Damage(errors) if errors.iter().any(|error| engine_exit_code(error) == CORRUPTION) => CORRUPTION,
             Self::Damage(_) => IO,
             Self::Usage(_) => WRONG_USE,
+            #[cfg(feature = "cluster")]
             Self::Outdated(_) => CORRUPTION,
             Self::Io { .. } => IO,
             // The exit code that a shell reports for a program that was ended by a signal.
@@ -162,7 +164,9 @@ impl fmt::Display for Failure {
                 }
                 Ok(())
             }
-            Self::Usage(what) | Self::Outdated(what) => f.write_str(what),
+            Self::Usage(what) => f.write_str(what),
+            #[cfg(feature = "cluster")]
+            Self::Outdated(what) => f.write_str(what),
             Self::Interrupted { lines, .. } => go_on(f, "interrupted", *lines),
             Self::Stopped { cause, lines } => go_on(f, cause, *lines),
             Self::Io { action, place, source } => write!(f, "cannot {action} {place}: {source}"),

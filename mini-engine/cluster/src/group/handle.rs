@@ -19,11 +19,11 @@ use tokio::time::timeout;
 
 use super::barrier::{self, Waiting};
 use super::config;
+use super::pace::Pace;
 use super::parts::Parts;
 use super::proposals::{self, Submission};
 use super::raft::Raft;
 use super::refused::Refused;
-use super::room::Pace;
 use crate::application::open_state;
 use crate::checks::Checks;
 use crate::clock::GroupClock;

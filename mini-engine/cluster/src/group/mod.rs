@@ -8,6 +8,7 @@ mod changes;
 mod config;
 mod describe;
 mod handle;
+mod pace;
 mod parts;
 mod proposals;
 mod raft;

@@ -13,25 +13,12 @@ use tokio::task::spawn_blocking;
 
 use super::changes::LEVEL;
 use super::handle::Group;
+use super::pace::Pace;
 
 /// A compaction is worth it if it frees this part of the tables.
 const PART_FREED: u64 = 16;
 /// The most measures between two compactions: about a quarter of an hour.
 const LONGEST_PAUSE: u32 = 1000;
-
-/// The compactions of a group while its node lacks room; locked while one runs.
-#[derive(Debug)]
-pub(super) struct Pace {
-    /// The number of measures until the next compaction.
-    left: u32,
-    pause: u32,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { left: 0, pause: 2 }
-    }
-}
 
 impl Group {
     /// Whether this node, as the leader, refuses writes that add data.
