@@ -173,9 +173,11 @@ impl Node {
         self.stopper.stop();
         // Most requests have their replies by then. Clients that have not noticed the end must not delay the next leader.
         let is_ended = self.server.is_finished() || timeout(LAST_REQUESTS, &mut self.server).await.is_ok();
+        let here = || self.local.groups().map(|groups| groups.here()).unwrap_or_default();
+        join_all(here().values().map(|group| group.hand_over())).await;
         // The gossip task may have to stop a group, and no group may be removed while all are being stopped.
         (&mut self.gossip).await.ok();
-        let here = self.local.groups().map(|groups| groups.here()).unwrap_or_default();
+        let here = here();
         join_all(here.values().map(|group| group.hand_over())).await;
         if !is_ended {
             (&mut self.server).await.ok();

@@ -40,6 +40,9 @@ impl ControlClient {
         mut progress: impl FnMut(u32, u64),
     ) -> Result<u64> {
         let new = self.describe(address).await?;
+        if new.lacks_room {
+            return Err(refused(address, "its disk is almost full"));
+        }
         let status = self.status(to).await?;
         let groups = match groups {
             Some(groups) => check_groups(to, &status, groups)?,

@@ -117,7 +117,11 @@ impl ControlClient {
 fn table(address: &str, status: &Status) -> Result<Vec<Held>> {
     let refuse = |why: String| refused(address, format!("{why}: nothing moves beside a fault"));
     for node in &status.nodes {
-        node.description.as_ref().map_err(|why| refuse(format!("node {} does not answer ({why})", node.node)))?;
+        let found = node.description.as_ref();
+        let found = found.map_err(|why| refuse(format!("node {} does not answer ({why})", node.node)))?;
+        if found.lacks_room {
+            return Err(refuse(format!("the disk of node {} is almost full", node.node)));
+        }
     }
     let held = |group| {
         let leader = status.leader(group).and_then(|leader| Some((leader, status.group(leader, group)?)));

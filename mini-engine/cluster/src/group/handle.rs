@@ -57,7 +57,7 @@ pub(crate) struct Group {
     /// Whether this node may vote and be elected: not yet, if it has left the group and is coming back. See [`Local`](crate::local::Local).
     may_elect: Arc<AtomicBool>,
     /// Why this node must not continue with the group: a leader contradicts what is committed here, or data cannot be read.
-    damage: watch::Sender<Option<String>>,
+    pub(super) damage: watch::Sender<Option<String>>,
     pub(super) instant: AppliedInstant,
     clock: Arc<GroupClock>,
     pub(super) checks: Checks,

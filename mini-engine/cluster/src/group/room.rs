@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use mini_engine::Error;
 use mini_engine_server::replicated::KEYSPACE;
 use tokio::task::spawn_blocking;
 
@@ -42,7 +43,7 @@ impl Group {
         drop(pace);
         let (one_group, pace, applied_bytes) =
             (Arc::clone(one_group), Arc::clone(&self.pace), Arc::clone(&self.applied_bytes));
-        let (db, number) = (self.db(), self.number());
+        let (db, number, damage) = (self.db(), self.number(), self.damage.clone());
         spawn_blocking(move || {
             let (Ok(_one_group), Ok(mut pace)) = (one_group.try_lock(), pace.try_lock()) else { return };
             // Dropped before the locks are released.
@@ -52,8 +53,10 @@ impl Group {
             applied_bytes.store(u64::MAX / 2, Ordering::Relaxed);
             let flushed = db.flush();
             let before = tables();
-            if let Err(error) = flushed.and_then(|()| db.keyspace(KEYSPACE)?.compact_range(..)) {
-                tracing::debug!(group = number, %error, "could not compact a group without room");
+            match flushed.and_then(|()| db.keyspace(KEYSPACE)?.compact_range(..)) {
+                Ok(()) | Err(Error::Closed) => {}
+                Err(error @ Error::Corruption { .. }) => _ = damage.send_replace(Some(error.to_string())),
+                Err(error) => tracing::warn!(group = number, %error, "could not compact a group without room"),
             }
             let has_freed = before.saturating_sub(tables()) >= (before / PART_FREED).max(1);
             pace.pause = if has_freed { Pace::default().pause } else { (2 * pace.pause).min(LONGEST_PAUSE) };

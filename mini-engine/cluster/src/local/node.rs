@@ -118,6 +118,9 @@ impl Local {
     async fn open(&self, record: &Record) -> Result<()> {
         self.parts.dialer.starts.advance(record.identity).await.map_err(io("record", "a start of this node"))?;
         let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
+        // The others must not count on room that is not there.
+        let space = (self.parts.space)().filter(|_| groups.here().is_empty());
+        space.inspect(|space| _ = groups.set_lacks_room(space.is_almost_full(self.parts.min_free, false)));
         // Done before the groups are opened: if one cannot be opened, the node continues with the others.
         self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
         for number in record.joined.keys().copied() {

@@ -34,6 +34,8 @@ async fn full_disks_refuse_data_and_accept_removals() {
         status.group(leader, 0).filter(|group| all && group.refuses_growth).map(|group| group.instant)
     };
     let before = wait_for("an alarm of all nodes", instant).await;
+    let plan = cluster.control.rebalance(&cluster.address(1), true, |_| (), |_, _| ()).await;
+    assert!(plan.unwrap_err().to_string().contains("almost full: nothing moves"));
     for node in 1..=3 {
         cluster.clocks[&node].store(HOUR as i64, Ordering::Relaxed);
     }
