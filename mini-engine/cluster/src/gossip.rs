@@ -108,12 +108,8 @@ impl Gossip {
     /// Purges the logs of the groups, and decides whether they accept more data.
     async fn take_care(&self) {
         let (here, parts) = (self.groups.here(), &self.local.parts);
-        let space = (parts.space)();
-        let lacks_room = space.is_some_and(|space| space.is_almost_full(parts.min_free, self.groups.lacks_room()));
-        if self.groups.set_lacks_room(lacks_room) != lacks_room {
-            let what = if lacks_room { "is almost full" } else { "has room for more data again" };
-            tracing::warn!(?space, "the disk of this node {what}");
-        }
+        let space = self.local.measure(&self.groups);
+        let lacks_room = self.groups.lacks_room();
         let keep_log = parts.keep_log.min(space.map_or(u64::MAX, |space| space.free / 2));
         let keep_log = (keep_log / here.len().max(1) as u64).max(LEAST_KEPT_LOG);
         let care = here.values().map(async |group| {

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use mini_engine_server::replicated::SLOTS;
 use tokio::time::sleep;
 
-use super::client::{ControlClient, LEADER_DEADLINE, Leader, PAUSE, ask, refused};
+use super::client::{ControlClient, LEADER_DEADLINE, Leader, PAUSE, ask};
 use crate::checks::{Checked, SLOTS_TOGETHER};
 use crate::error::Result;
 use crate::types::Position;
@@ -43,10 +43,7 @@ impl ControlClient {
             if membership.members.len() < 2 {
                 continue;
             }
-            let reply = self.tell_leader(address, group, ControlRequest::Check { group }).await?;
-            let ControlReply::Changed(position) = reply else {
-                return Err(refused(address, "the answer is not one to this question"));
-            };
+            let position = self.change(address, group, ControlRequest::Check { group }).await?;
             let hashes = membership.members.iter().map(async |(node, member)| {
                 let audience = audience.map(|(cluster, _)| (cluster, *node));
                 (*node, self.hashes(&member.cluster, audience, group, position.index).await)

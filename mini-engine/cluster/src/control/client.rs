@@ -12,6 +12,7 @@ use crate::identity::Identity;
 use crate::network::{Dialer, Link};
 use crate::places::{Membership, Places};
 use crate::settings::Security;
+use crate::types::Position;
 use crate::wire::control::{ControlReply, ControlRequest, Description, GroupDescription};
 use crate::wire::handshake::Audience;
 use crate::wire::message::{Call, CallReply};
@@ -118,6 +119,14 @@ impl ControlClient {
             })
         })
         .await
+    }
+
+    /// Like [`tell_leader`](Self::tell_leader), for a request to which the leader adds an entry. Returns the position of the entry.
+    pub(super) async fn change(&self, address: &str, group: u32, ask: ControlRequest) -> Result<Position> {
+        match self.tell_leader(address, group, ask).await? {
+            ControlReply::Changed(position) => Ok(position),
+            _ => Err(refused(address, "the answer is not one to this question")),
+        }
     }
 
     /// Calls `run` with the leader of a group, whichever node that is at the time, until the result is not `None`, which stands for a node that does

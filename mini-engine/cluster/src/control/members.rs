@@ -12,7 +12,7 @@ use crate::group::LEVEL;
 use crate::identity::{Identity, Joined, draw};
 use crate::places::{Membership, Places};
 use crate::types::Position;
-use crate::wire::control::{ControlReply, ControlRequest};
+use crate::wire::control::ControlRequest;
 
 /// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
 const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
@@ -69,9 +69,7 @@ impl ControlClient {
         let mut added = Vec::new();
         for group in groups {
             let ask = ControlRequest::AddLearner { group, node, member: new.member.clone() };
-            let ControlReply::Changed(position) = self.tell_leader(to, group, ask).await? else {
-                return Err(refused(to, "the answer is not one to this question"));
-            };
+            let position = self.change(to, group, ask).await?;
             join(Joined::from([(group, Some(position))])).await?;
             added.push((group, position.index));
         }

@@ -34,6 +34,7 @@ use crate::error::{Error, Result, io};
 use crate::group::{Group, Parts};
 use crate::identity::{Identity, Joined, Record};
 use crate::places::Membership;
+use crate::space::Space;
 use crate::types::Position;
 use crate::wire::control::Description;
 use crate::wire::handshake::Audience;
@@ -119,8 +120,7 @@ impl Local {
         self.parts.dialer.starts.advance(record.identity).await.map_err(io("record", "a start of this node"))?;
         let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
         // The others must not count on room that is not there.
-        let space = (self.parts.space)().filter(|_| groups.here().is_empty());
-        space.inspect(|space| _ = groups.set_lacks_room(space.is_almost_full(self.parts.min_free, false)));
+        self.measure(&groups);
         // Done before the groups are opened: if one cannot be opened, the node continues with the others.
         self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
         for number in record.joined.keys().copied() {
@@ -131,6 +131,17 @@ impl Local {
             }
         }
         Ok(())
+    }
+
+    /// Measures the disk, and notes whether it is almost full.
+    pub(crate) fn measure(&self, groups: &Groups) -> Option<Space> {
+        let space = (self.parts.space)();
+        let lacks_room = space.is_some_and(|space| space.is_almost_full(self.parts.min_free, groups.lacks_room()));
+        if groups.set_lacks_room(lacks_room) != lacks_room {
+            let what = if lacks_room { "is almost full" } else { "has room for more data again" };
+            tracing::warn!(?space, "the disk of this node {what}");
+        }
+        space
     }
 
     /// Stops the groups of which this node was a member and no longer is, and frees their space.

@@ -68,9 +68,7 @@ impl Peer {
             RPCError::Unreachable(Unreachable::from_string(what))
         })
     }
-}
 
-impl Peer {
     /// The entry up to which a read must see the log, if this node is the leader.
     pub(crate) async fn read_index(&mut self, deadline: Duration) -> Result<u64, RPCError<TypeConfig>> {
         self.call(Call::ReadIndex(self.group), deadline, CallReply::into_read_index).await
