@@ -308,24 +308,14 @@ impl Group {
 
     /// Waits until the group has ended because it can no longer store or apply entries. Returns the reason.
     pub(crate) async fn ended(&self) -> Error {
-        let (mut metrics, mut damage) = (self.metrics.clone(), self.damage.subscribe());
-        loop {
-            if let Some(reason) = damage.borrow_and_update().clone() {
-                return Error::Ended { group: self.number, reason };
-            }
-            if let Err(fatal) = &metrics.borrow_watched().running_state {
-                return Error::Ended { group: self.number, reason: fatal.to_string() };
-            }
-            let changed = async {
-                tokio::select! {
-                    changed = metrics.changed() => changed.is_ok(),
-                    changed = damage.changed() => changed.is_ok(),
-                }
-            };
-            if !changed.await {
-                return Error::Ended { group: self.number, reason: "its tasks are gone".into() };
-            }
-        }
+        // These metrics change seldom, and their sender ends with the group; the others change, and would wake this task, several times for each write.
+        let (mut metrics, mut damage) = (self.raft.server_metrics(), self.damage.subscribe());
+        let ended = async { while metrics.changed().await.is_ok() {} };
+        let reason = tokio::select! {
+            damage = damage.wait_for(Option::is_some) => damage.ok().and_then(|damage| damage.clone()),
+            () = ended => self.metrics.borrow_watched().running_state.as_ref().err().map(ToString::to_string),
+        };
+        Error::Ended { group: self.number, reason: reason.unwrap_or_else(|| "its tasks are gone".into()) }
     }
 
     /// If this node leads, makes another node the leader, so that the others need not wait for an election timeout.
