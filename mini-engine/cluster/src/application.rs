@@ -15,7 +15,7 @@ use tokio::task::block_in_place;
 
 use crate::checks::Checks;
 use crate::error::{self, Result};
-use crate::types::TypeConfig;
+use crate::types::{Position, TypeConfig};
 
 /// A proposal with at most this many writes and bytes takes no longer to carry out than handing the thread's other tasks to another thread.
 const FEW_WRITES: usize = 16;
@@ -36,7 +36,7 @@ impl Application {
 
     fn apply_proposal(
         &mut self,
-        (term, index): (u64, u64),
+        at: Position,
         proposal: &Proposal,
         db: &Db,
         batch: &mut WriteBatch,
@@ -44,17 +44,20 @@ impl Application {
         let bytes: usize = proposal.writes.iter().map(Write::size).sum();
         // ORDERING: Relaxed; the sum only decides when the log is purged.
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let mut apply = || self.executor.apply(db, term, proposal, batch);
+        let mut apply = || self.executor.apply(db, at.term, proposal, batch);
         // Many reads may wait for the disk; meanwhile another thread runs this thread's other tasks, heartbeats among them.
-        let takes_long = Executor::reads(proposal) && (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES);
+        let takes_long = (proposal.writes.len() > FEW_WRITES || bytes > FEW_BYTES) && Executor::reads(proposal);
         let replies = if takes_long { block_in_place(apply) } else { apply() };
         if proposal.writes.iter().any(Write::is_check) {
             // The database has the writes of all earlier entries and none of this one, and its time is the instant of this entry.
-            self.checks.begin(index, db)?;
+            self.checks.begin(at.index, db)?;
         }
         Ok(replies?)
     }
 }
+
+/// openraft with this project's storage and application.
+pub(crate) type Raft = openraft::Raft<TypeConfig, StateMachine<TypeConfig, Application>>;
 
 /// Opens the state of a group, or creates it, in directory `dir`. Returns with it the group's time, and the number of bytes that were applied.
 pub(crate) fn open_state(
@@ -74,18 +77,15 @@ pub(crate) fn open_state(
 
 impl Apply<TypeConfig> for Application {
     fn apply(&mut self, entry: EntryOf<TypeConfig>, db: &Db, batch: &mut WriteBatch) -> io::Result<Replies> {
-        match &entry.payload {
-            EntryPayload::Normal(proposal) => {
-                self.apply_proposal((entry.log_id.leader_id.term, entry.log_id.index), proposal, db, batch)
-            }
-            EntryPayload::Blank | EntryPayload::Membership(_) => Ok(Replies::default()),
-        }
+        let Some(proposal) = proposal_of(&entry) else { return Ok(Replies::default()) };
+        self.apply_proposal(Position::of(&entry.log_id), proposal, db, batch)
     }
 
     fn reads(&self, entry: &EntryOf<TypeConfig>) -> bool {
-        match &entry.payload {
-            EntryPayload::Normal(proposal) => Executor::reads(proposal),
-            EntryPayload::Blank | EntryPayload::Membership(_) => false,
-        }
+        proposal_of(entry).is_some_and(Executor::reads)
     }
+}
+
+fn proposal_of(entry: &EntryOf<TypeConfig>) -> Option<&Proposal> {
+    if let EntryPayload::Normal(proposal) = &entry.payload { Some(proposal) } else { None }
 }

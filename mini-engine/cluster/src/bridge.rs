@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use mini_engine::{Db, Error, Result};
+use mini_engine::{Db, Error};
 use mini_engine_server::replicated::{
     self, Access, Executor, Gauge, GroupRequests, MAX_REQUEST_BYTES, Reply, ReplySender, Request, ScanCursors,
     Standing, Write, encode_error,
@@ -24,10 +24,10 @@ const ENOUGH_REPLIES: usize = 1 << 20;
 const TRIES: usize = 10;
 const NO_CLUSTER: &str =
     "CLUSTERDOWN The cluster is down: this node is in no cluster yet; `mini-engine cluster init` makes one";
-const NO_ROOM: &str = "OOM command not allowed: no room for more data; remove keys, or make room on the disks (`mini-engine cluster status`)";
+const NO_ROOM: &str = "OOM command not allowed: no room for more data; remove keys, make room on the disks, or raise --max-bytes (`mini-engine cluster status`)";
 
-/// Groups by their numbers, or why they cannot be read.
-type Settled = BTreeMap<u32, std::result::Result<Arc<Group>, Refused>>;
+/// Groups by their numbers, each with an executor of reads, or why they cannot be read.
+type Settled = BTreeMap<u32, std::result::Result<(Arc<Group>, Executor), Refused>>;
 
 /// The groups, as the interface that the server uses. Each request that waits for a group is a task of the runtime.
 pub(crate) struct Bridge {
@@ -72,7 +72,7 @@ impl replicated::Cluster for Bridge {
                     let settled = settle(&groups, &requests, access).await;
                     // Only now: other reads need not wait for this barrier. The semaphore is never closed.
                     let Ok(permit) = reads.acquire_owned().await else { return };
-                    answer.send(read(&groups, requests, &settled, &cursors), Some(Box::new(permit)));
+                    answer.send(read(&groups, requests, settled, &cursors), Some(Box::new(permit)));
                 }
             }
         });
@@ -105,32 +105,37 @@ impl replicated::Cluster for Bridge {
 
 /// Passes writes to their groups; the writes for one group are passed together. The replies are in the order of the writes.
 async fn write(groups: &Groups, writes: Vec<(u16, Write)>) -> Vec<Vec<u8>> {
-    let (mut of_groups, mut order) = (BTreeMap::<u32, Vec<Write>>::new(), Vec::with_capacity(writes.len()));
+    let mut of_groups = BTreeMap::<u32, (Option<Arc<Group>>, Vec<Write>)>::new();
+    let mut order = Vec::with_capacity(writes.len());
     for (slot, write) in writes {
-        let group = groups.of_slot(slot);
-        let is_refused = groups.get(group).is_some_and(|group| group.refuses_growth()) && Executor::grows(&write);
-        order.push((slot, group, is_refused));
+        let number = groups.of_slot(slot);
+        let (group, of_group) = of_groups.entry(number).or_insert_with(|| (groups.get(number), Vec::new()));
+        let is_refused = group.as_ref().is_some_and(|group| group.refuses_growth()) && Executor::grows(&write);
+        order.push((slot, number, is_refused));
         if !is_refused {
-            of_groups.entry(group).or_default().push(write);
+            of_group.push(write);
         }
     }
-    let written = of_groups.into_iter().map(async |(number, writes)| {
-        let written = match groups.get(number) {
+    let written = of_groups.into_iter().map(async |(number, (group, writes))| {
+        let written = match group {
+            Some(_) if writes.is_empty() => Ok(Vec::new()),
             Some(group) => group.write(writes).await,
             None => Err(Refused::NotLeader(None)),
         };
         (number, written.map(Vec::into_iter))
     });
     let mut written: BTreeMap<_, _> = join_all(written).await.into_iter().collect();
-    let reply = |(slot, group, is_refused)| match written.get_mut(&group) {
+    let reply = |(slot, number, is_refused)| match written.get_mut(&number) {
         _ if is_refused => encode_error(NO_ROOM),
-        Some(Ok(replies)) => {
-            replies.next().unwrap_or_else(|| encode_error("UNCERTAIN a reply of the group is missing"))
-        }
         Some(Err(refused)) => encode_error(&refused.text(slot)),
-        None => encode_error(&Refused::NotLeader(None).text(slot)),
+        Some(Ok(replies)) => replies.next().unwrap_or_else(missing),
+        None => missing(),
     };
     order.into_iter().map(reply).collect()
+}
+
+fn missing() -> Vec<u8> {
+    encode_error("UNCERTAIN a reply of the group is missing")
 }
 
 /// The groups of reads, each once its database on this node shows everything that was acknowledged before the call.
@@ -142,20 +147,24 @@ async fn settle(groups: &Groups, requests: &[(u16, Request)], access: Access) ->
             Ok(group) if access != Access::StaleRead => group.catch_up().await.map(|()| group),
             group => group,
         };
-        (number, settled)
+        (number, settled.map(|group| (Arc::clone(&group), group.executor())))
     });
     join_all(settled).await.into_iter().collect()
 }
 
 /// Carries out reads, until the replies are long enough.
-fn read(groups: &Groups, requests: Vec<(u16, Request)>, settled: &Settled, cursors: &ScanCursors) -> Vec<Vec<u8>> {
+fn read(groups: &Groups, requests: Vec<(u16, Request)>, mut settled: Settled, cursors: &ScanCursors) -> Vec<Vec<u8>> {
     let (mut replies, mut bytes) = (Vec::with_capacity(requests.len()), 0);
     for (slot, request) in requests {
-        let reply = match settled.get(&groups.of_slot(slot)) {
-            Some(Ok(group)) => read_one(group, cursors, &request, slot),
-            Some(Err(refused)) => encode_error(&refused.text(slot)),
-            None => encode_error(&Refused::NotLeader(None).text(slot)),
+        let reply = match settled.get_mut(&groups.of_slot(slot)) {
+            Some(Ok((group, executor))) => {
+                let mut run = || read_one(group, executor, cursors, &request);
+                if takes_long(&request) { block_in_place(run) } else { run() }
+            }
+            Some(Err(refused)) => Err(refused.clone()),
+            None => Err(Refused::NotLeader(None)),
         };
+        let reply = reply.unwrap_or_else(|refused| encode_error(&refused.text(slot)));
         bytes += reply.len();
         replies.push(reply);
         if bytes >= ENOUGH_REPLIES {
@@ -165,25 +174,21 @@ fn read(groups: &Groups, requests: Vec<(u16, Request)>, settled: &Settled, curso
     replies
 }
 
-fn read_one(group: &Group, cursors: &ScanCursors, request: &Request, slot: u16) -> Vec<u8> {
-    let read = || group.read(|executor| with_present(group, |db| executor.read(cursors, db, request)));
-    let outcome = if takes_long(request) { block_in_place(read) } else { read() };
-    outcome.unwrap_or_else(|failed| match failed {
-        // The group was removed from this node.
-        Error::Closed => encode_error(&Refused::NotLeader(None).text(slot)),
-        failed => encode_error(&format!("IOERR {failed}")),
-    })
-}
-
-/// Calls `run` with the group's database. If a snapshot replaces the database meanwhile, calls `run` again with the new one.
-fn with_present<T>(group: &Group, mut run: impl FnMut(&Db) -> Result<T>) -> Result<T> {
-    for _ in 1..TRIES {
-        match run(&group.db()) {
+/// If a snapshot replaces the database meanwhile, reads again from the new one.
+fn read_one(
+    group: &Group,
+    executor: &mut Executor,
+    cursors: &ScanCursors,
+    request: &Request,
+) -> std::result::Result<Vec<u8>, Refused> {
+    for _ in 0..TRIES {
+        match executor.read(cursors, &group.db(), request) {
             Err(Error::Closed) => {}
-            done => return done,
+            read => return Ok(read.unwrap_or_else(|failed| encode_error(&format!("IOERR {failed}")))),
         }
     }
-    run(&group.db())
+    // The group was removed from this node.
+    Err(Refused::NotLeader(None))
 }
 
 /// Whether a request may read many keys: then another thread should run this thread's other tasks.

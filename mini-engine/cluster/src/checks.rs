@@ -5,15 +5,17 @@
 //! applies old ones first.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use mini_engine::{Db, Error, Keyspace, Slice, Snapshot};
 use mini_engine_server::replicated::{KEYSPACE, SLOTS, slot_of};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Failure;
+use crate::lock::lock;
 
 /// The number of slots that share a hash: a difference is found in one of 64 ranges.
 pub(crate) const SLOTS_TOGETHER: u16 = SLOTS / 64;
@@ -34,35 +36,35 @@ pub(crate) enum Checked {
 pub(crate) struct Checks {
     /// The last check, with the index of its entry.
     last: Arc<Mutex<Option<(u64, Checked)>>>,
-    /// Why the node must not continue with the group: here, because its data cannot be read.
-    pub(crate) damage: watch::Sender<Option<String>>,
+    failure: Failure,
 }
 
 impl Checks {
+    /// Without a check. Damage is told to `failure`.
+    pub(crate) fn new(failure: Failure) -> Self {
+        Self { failure, ..Self::default() }
+    }
+
     /// Begins to hash what the database holds now, before the entry at `index`. An earlier check ends.
     pub(crate) fn begin(&self, index: u64, db: &Db) -> mini_engine::Result<()> {
         let stored = db.keyspace(KEYSPACE)?;
         let snapshot = stored.snapshot();
-        *self.last() = Some((index, Checked::UnderWay));
-        let checks = self.clone();
+        *lock(&self.last) = Some((index, Checked::UnderWay));
+        let (hashing, checks) = (self.clone(), self.clone());
         let hashed = spawn_blocking(move || {
-            let hashes = checks.hashes(index, &stored, &snapshot);
-            // The files of a closed database may be gone, which is no damage: then this is `Closed`.
-            hashes.map_err(|error| stored.contains_key("").err().unwrap_or(error))
+            hashing.hashes(index, &stored, &snapshot).map_err(|error| {
+                // The files of a closed database may be gone, which is no damage: then this is `Closed`.
+                let error = stored.contains_key("").err().unwrap_or(error);
+                if matches!(error, Error::Corruption { .. }) {
+                    hashing.failure.tell(&error);
+                }
+                error.to_string()
+            })
         });
-        let checks = self.clone();
         // A task of its own, which also notes a panic.
         tokio::spawn(async move {
-            let hashes = match hashed.await {
-                Ok(hashes) => hashes.map_err(|error| {
-                    if matches!(error, Error::Corruption { .. }) {
-                        checks.damage.send_replace(Some(error.to_string()));
-                    }
-                    error.to_string()
-                }),
-                Err(panicked) => Err(panicked.to_string()),
-            };
-            if let Some((at, checked)) = &mut *checks.last()
+            let hashes = hashed.await.unwrap_or_else(|panicked| Err(panicked.to_string()));
+            if let Some((at, checked)) = &mut *lock(&checks.last)
                 && *at == index
             {
                 *checked = Checked::Done(hashes);
@@ -73,7 +75,7 @@ impl Checks {
 
     /// The state of the check at `index`. `is_applied` is whether its entry was applied before the call.
     pub(crate) fn get(&self, index: u64, is_applied: bool) -> Checked {
-        match &*self.last() {
+        match &*lock(&self.last) {
             Some((at, checked)) if *at == index => checked.clone(),
             Some((at, _)) if *at > index => Checked::Done(Err("a later check has replaced this one".into())),
             _ if is_applied => Checked::Done(Err("it has received a snapshot, or was restarted".into())),
@@ -81,15 +83,11 @@ impl Checks {
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<(u64, Checked)>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// For each range of slots, the sum of the hashes of its entries. Incomplete if a later check has begun.
     fn hashes(&self, index: u64, stored: &Keyspace, snapshot: &Snapshot) -> mini_engine::Result<Vec<u64>> {
         let (mut sums, mut bytes) = (vec![0_u64; usize::from(SLOTS / SLOTS_TOGETHER)], Vec::new());
         let mut last = None::<Slice>;
-        while matches!(&*self.last(), Some((at, _)) if *at == index) {
+        while matches!(&*lock(&self.last), Some((at, _)) if *at == index) {
             // A snapshot can still be read after the group was stopped; then this returns an error.
             stored.contains_key("")?;
             // An iterator keeps old files, so none is kept for long.

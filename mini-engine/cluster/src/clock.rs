@@ -3,10 +3,12 @@
 //! Entries do not expire by the machine's clock: if they did, a key could exist on one node and not on another when the nodes apply the same INCR. So
 //! each proposal carries its time, and the clock of a group's database advances only when a proposal is applied.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use mini_engine_server::replicated::AppliedInstant;
+
+use crate::lock::lock;
 
 /// A clock that returns milliseconds since 1970. Tests use wrong clocks.
 pub(crate) type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -48,7 +50,7 @@ impl GroupClock {
 
     /// Milliseconds since 1970, never before the applied instant.
     pub(crate) fn millis(&self) -> u64 {
-        let mut continued = self.continued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut continued = lock(&self.continued);
         continued.at(self.instant.millis(), Instant::now()).max((self.wall)())
     }
 

@@ -4,8 +4,10 @@
 //! the master of the group's slots, and all other members as its replicas. CLUSTER NODES lists each node once: as a master if it leads any group, and
 //! otherwise as a replica in the first of its groups. Groups that are not on this node are described by the reports of other nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use mini_engine_server::replicated::{Reply, Request, SLOTS, Standing, slot_of};
 
@@ -25,10 +27,8 @@ fn host_and_port(address: &str) -> (&str, u16) {
     (host.trim_matches(['[', ']']), port.parse().unwrap_or(0))
 }
 
-/// A group with the first and the last of its slots.
 struct Part {
-    first: u16,
-    last: u16,
+    slots: Range<u16>,
     place: Place,
     /// The last applied entry, if the group is on this node.
     applied: u64,
@@ -45,6 +45,11 @@ impl Part {
         self.place.leader.map_or(0, |(term, _)| term)
     }
 
+    /// The first and the last slot.
+    fn bounds(&self) -> [u16; 2] {
+        [self.slots.start, self.slots.end - 1]
+    }
+
     /// First the leader, then the other voters. A node that is being added is left out: it has no data to read yet.
     fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         let leader = self.place.leader();
@@ -56,12 +61,11 @@ impl Part {
 fn parts(groups: &Groups) -> Vec<Part> {
     let places = groups.places();
     let of_group = |number: u32| {
-        let slots = slots_of(number, groups.identity.groups);
         let (group, place) = (groups.get(number), places.get(number));
         let applied = group.as_ref().map_or(0, |group| group.applied());
         let group = group.filter(|group| group.votes());
         let is_served = place.leader().is_some() && group.is_none_or(|group| group.is_served());
-        Part { first: slots.start, last: slots.end - 1, place, applied, is_served }
+        Part { slots: slots_of(number, groups.identity.groups), place, applied, is_served }
     };
     (0..groups.identity.groups).map(of_group).collect()
 }
@@ -80,7 +84,7 @@ pub(crate) fn standing(groups: &Groups) -> Standing {
         followers: (!led.is_empty()).then_some(followers.len()),
         leader,
         is_leader_heard: first.is_some_and(|group| group.is_served()),
-        clock_ahead: groups.clock_ahead(),
+        clock_ahead: groups.clock_ahead.load(Ordering::Relaxed),
         lacks_room: groups.lacks_room() || groups.here().values().any(|group| group.refuses_growth()),
     }
 }
@@ -96,7 +100,7 @@ pub(crate) fn reply(groups: &Groups, request: &Request) -> Reply {
         (b"SHARDS", []) => shards(groups),
         (b"NODES", []) => Reply::Text(nodes(groups)),
         (b"INFO", []) => Reply::Text(info(groups)),
-        (b"MYID", []) => bulk(name(groups, groups.identity.node)),
+        (b"MYID", []) => Reply::text(name(groups, groups.identity.node)),
         (b"KEYSLOT", [key]) => Reply::Integer(i64::from(slot_of(key))),
         _ => {
             let shown = String::from_utf8_lossy(subcommand).escape_debug().take(64).collect::<String>();
@@ -107,50 +111,41 @@ pub(crate) fn reply(groups: &Groups, request: &Request) -> Reply {
     }
 }
 
-fn bulk(text: impl AsRef<str>) -> Reply {
-    Reply::text(text)
+fn integer(number: u16) -> Reply {
+    Reply::Integer(number.into())
 }
 
 /// For each group that has a leader: its slots and its members, the leader first.
 fn slots(groups: &Groups) -> Reply {
     let node = |(node, member): (u64, &Member)| {
         let (host, port) = host_and_port(&member.clients);
-        Reply::Array(vec![
-            bulk(host),
-            Reply::Integer(i64::from(port)),
-            bulk(name(groups, node)),
-            Reply::Array(Vec::new()),
-        ])
+        Reply::Array(vec![Reply::text(host), integer(port), Reply::text(name(groups, node)), Reply::Array(Vec::new())])
     };
     let parts = parts(groups);
     let led = parts.iter().filter(|part| part.leader().is_some());
-    let rows = led.map(|part| {
-        let slots = [part.first, part.last].map(|slot| Reply::Integer(i64::from(slot)));
-        Reply::Array(slots.into_iter().chain(part.members().map(node)).collect())
-    });
-    Reply::Array(rows.collect())
+    let row = |part: &Part| part.bounds().map(integer).into_iter().chain(part.members().map(node)).collect();
+    Reply::Array(led.map(|part| Reply::Array(row(part))).collect())
 }
 
 fn shards(groups: &Groups) -> Reply {
-    let pair = |name: &str, value| (bulk(name), value);
+    let pair = |name: &str, value| (Reply::text(name), value);
     let shard = |part: &Part| {
         let leader = part.leader();
         let node = |(node, member): (u64, &Member)| {
             let (host, port) = host_and_port(&member.clients);
             let role = if Some(node) == leader { "master" } else { "replica" };
             Reply::Map(vec![
-                pair("id", bulk(name(groups, node))),
-                pair("port", Reply::Integer(i64::from(port))),
-                pair("ip", bulk(host)),
-                pair("endpoint", bulk(host)),
-                pair("role", bulk(role)),
+                pair("id", Reply::text(name(groups, node))),
+                pair("port", integer(port)),
+                pair("ip", Reply::text(host)),
+                pair("endpoint", Reply::text(host)),
+                pair("role", Reply::text(role)),
                 pair("replication-offset", Reply::Integer(part.applied as i64)),
-                pair("health", bulk("online")),
+                pair("health", Reply::text("online")),
             ])
         };
-        let slots = [part.first, part.last].map(|slot| Reply::Integer(i64::from(slot)));
         Reply::Map(vec![
-            pair("slots", Reply::Array(slots.into())),
+            pair("slots", Reply::Array(part.bounds().map(integer).into())),
             pair("nodes", Reply::Array(part.members().map(node).collect())),
         ])
     };
@@ -160,9 +155,7 @@ fn shards(groups: &Groups) -> Reply {
 /// One line for each node: name, addresses, flags, master, two times, epoch, state of the link, slots.
 fn nodes(groups: &Groups) -> String {
     let parts = parts(groups);
-    let mut members: Vec<(u64, &Member)> = parts.iter().flat_map(Part::members).collect();
-    members.sort_unstable_by_key(|(node, _)| *node);
-    members.dedup_by_key(|(node, _)| *node);
+    let members: BTreeMap<u64, &Member> = parts.iter().flat_map(Part::members).collect();
     let mut text = String::new();
     for (node, member) in members {
         let led = || parts.iter().filter(|part| part.leader() == Some(node));
@@ -177,8 +170,8 @@ fn nodes(groups: &Groups) -> String {
         let (_, cluster_port) = host_and_port(&member.cluster);
         let name = name(groups, node);
         write!(text, "{name} {}@{cluster_port} {myself}{role} {master} 0 0 {epoch} connected", member.clients).ok();
-        for part in led() {
-            write!(text, " {}-{}", part.first, part.last).ok();
+        for [first, last] in led().map(Part::bounds) {
+            write!(text, " {first}-{last}").ok();
         }
         text.push('\n');
     }
@@ -187,12 +180,11 @@ fn nodes(groups: &Groups) -> String {
 
 fn info(groups: &Groups) -> String {
     let parts = parts(groups);
-    let count_slots = |part: &Part| u32::from(part.last) - u32::from(part.first) + 1;
-    let ok: u32 = parts.iter().filter(|part| part.is_served).map(count_slots).sum();
+    let ok: usize = parts.iter().filter(|part| part.is_served).map(|part| part.slots.len()).sum();
     let leaders: BTreeSet<u64> = parts.iter().filter_map(Part::leader).collect();
     let known = parts.iter().flat_map(|part| part.place.members()).map(|(node, _)| node).collect::<BTreeSet<_>>().len();
     let epoch = parts.iter().map(Part::term).max().unwrap_or(0);
-    let all = u32::from(SLOTS);
+    let all = usize::from(SLOTS);
     let state = if ok == all { "ok" } else { "fail" };
     format!(
         "cluster_enabled:1\r\ncluster_state:{state}\r\ncluster_slots_assigned:{all}\r\ncluster_slots_ok:{ok}\r\n\

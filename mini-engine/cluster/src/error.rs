@@ -3,6 +3,10 @@
 use std::io::Error as IoError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::SetOnce;
 
 /// The result of a call to a node or a cluster.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -72,11 +76,48 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn setting(name: &'static str, expected: impl Into<String>, found: impl ToString) -> Self {
+        Self::InvalidSettings { name, expected: expected.into(), found: found.to_string() }
+    }
+
+    /// The error for a file or a directory whose contents cannot be used.
+    pub(crate) fn unusable(file: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self::Identity { file: file.into(), reason: reason.into() }
+    }
+
     /// The error for a node whose log is lost, although its directory has an identity or a state.
     pub(crate) fn forgotten(file: PathBuf) -> Self {
         let reason = "the node's log is lost, and with it the votes that it has given and entries that it has acknowledged; remove this node from its \
                       cluster and add it with an empty directory";
-        Self::Identity { file, reason: reason.into() }
+        Self::unusable(file, reason)
+    }
+}
+
+/// The way in which a group tells its node that the node must end.
+#[derive(Clone, Default)]
+pub(crate) struct Failure {
+    group: u32,
+    /// The number of the group, and the reason; shared by all groups of a node.
+    told: Arc<SetOnce<(u32, String)>>,
+    /// Set when the group is stopped: errors of a group that the node leaves do not end the node.
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Failure {
+    pub(crate) fn new(group: u32, told: Arc<SetOnce<(u32, String)>>) -> Self {
+        Self { group, told, is_stopped: Arc::default() }
+    }
+
+    pub(crate) fn tell(&self, reason: impl ToString) {
+        // ORDERING: Relaxed, here and below; it publishes nothing.
+        if !self.is_stopped.load(Ordering::Relaxed) {
+            self.told.set((self.group, reason.to_string())).ok();
+        }
+    }
+
+    /// Makes later errors of the group tell the node nothing.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use mini_engine_server::replicated::Gauge;
 
 use crate::local::Local;
+use crate::space::table_bytes;
 
 pub(crate) fn gauges(local: &Local) -> Vec<Gauge> {
     let mut of_groups = [
@@ -18,7 +19,7 @@ pub(crate) fn gauges(local: &Local) -> Vec<Gauge> {
     let groups = local.groups();
     for (number, group) in groups.iter().flat_map(|groups| groups.here().as_ref().clone()) {
         let (found, is_leader) = (group.describe(), u64::from(group.leads().is_ok()));
-        let (is_served, voters) = (u64::from(group.is_served()), found.voters.len() as u64);
+        let (is_served, voters) = (u64::from(group.is_served()), found.membership.voters.len() as u64);
         let values = [is_leader, is_served, found.term, voters, found.last, found.applied];
         for ((.., samples), value) in of_groups.iter_mut().zip(values) {
             samples.push((format!("{{group=\"{number}\"}}"), value));
@@ -27,8 +28,8 @@ pub(crate) fn gauges(local: &Local) -> Vec<Gauge> {
             |(node, stored)| (format!("{{group=\"{number}\",member=\"{node}\"}}"), found.last.saturating_sub(stored));
         of_members.extend(found.matched.into_iter().map(lag));
     }
-    let logs = local.parts.logs.db().metrics();
-    let bytes = logs.memtable_bytes + logs.levels.iter().map(|level| level.bytes).sum::<u64>();
+    let logs = local.parts.logs.db();
+    let bytes = logs.metrics().memtable_bytes + table_bytes(logs);
     let others: [Gauge; 2] = [
         ("cluster_member_lag_entries", "On the leader: log entries that a member has not stored.", of_members),
         (

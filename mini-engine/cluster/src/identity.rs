@@ -8,14 +8,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use mini_engine::fs::FileSystem;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result, io};
 use crate::settings::MAX_GROUPS;
 use crate::types::Position;
 
 const FILE: &str = "node.json";
-const TEMPORARY: &str = "node.json.new";
 /// The version of the file's format.
 const FORMAT: u32 = 2;
 /// The version in which every node had all groups.
@@ -36,46 +37,33 @@ pub struct Identity {
 pub(crate) type Joined = BTreeMap<u32, Option<Position>>;
 
 /// The contents of `node.json`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    pub(crate) identity: Identity,
+    format: u32,
+    cluster: u64,
+    node: u64,
+    groups: u32,
     /// The groups that are in this directory.
     pub(crate) joined: Joined,
     /// Groups that an older version removed from this directory, with their votes: the node never joins them again.
     pub(crate) left: BTreeSet<u32>,
     /// Groups that were removed from this directory since, and may be back, with the position that their logs must reach before the node votes.
+    #[serde(default)]
     pub(crate) last: BTreeMap<u32, Position>,
     /// The addresses of other nodes, which are queried at the start for the places of groups.
     pub(crate) others: BTreeSet<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    format: u32,
-    cluster: u64,
-    node: u64,
-    groups: u32,
-    joined: Option<Joined>,
-    left: Option<BTreeSet<u32>>,
-    last: Option<BTreeMap<u32, Position>>,
-    others: Option<BTreeSet<String>>,
-}
-
-impl Identity {
-    /// Checks that a node with this identity is possible.
-    pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        match self.node > 0 && (1..=MAX_GROUPS).contains(&self.groups) {
-            true => Ok(()),
-            false => Err(format!("expected a node from 1 and 1 to {MAX_GROUPS} groups, found {self:?}")),
-        }
-    }
-}
-
 impl Record {
     /// The record of a node that has no groups yet.
-    pub(crate) fn new(identity: Identity) -> Self {
-        Self { identity, joined: Joined::new(), left: BTreeSet::new(), last: BTreeMap::new(), others: BTreeSet::new() }
+    pub(crate) fn new(Identity { cluster, node, groups }: Identity) -> Self {
+        let (joined, left, last, others) = Default::default();
+        Self { format: FORMAT, cluster, node, groups, joined, left, last, others }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        Identity { cluster: self.cluster, node: self.node, groups: self.groups }
     }
 
     /// Adds groups to the record. If a group is there already, the later position at which the node became a member counts.
@@ -89,26 +77,38 @@ impl Record {
     /// The record of directory `dir`, if there is one.
     pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>> {
         let file = dir.join(FILE);
-        let read = || {
-            let open = files.open(&file)?;
-            let mut bytes = vec![0; open.len()? as usize];
-            open.read_exact_at(&mut bytes, 0).map(|()| bytes)
+        let Some(mut stored) = read_json::<Map<String, Value>>(files, &file)? else {
+            return without_file(files, dir, file).map(|()| None);
         };
-        let bytes = match read() {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return without_file(files, dir, file).map(|()| None),
-            Err(error) => return Err(io("read", file.display())(error)),
-        };
-        let invalid = |reason: String| Error::Identity { file: file.clone(), reason };
-        let stored: Stored = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-        stored.into_record().map(Some).map_err(invalid)
+        if stored.len() == 4 && stored.get("format") == Some(&json!(ALL_GROUPS)) {
+            let groups = stored.get("groups").and_then(Value::as_u64).unwrap_or(0).min(MAX_GROUPS.into());
+            let joined: BTreeMap<String, Position> =
+                (0..groups).map(|group| (group.to_string(), Position::default())).collect();
+            stored.extend(
+                [("joined", json!(joined)), ("left", json!([])), ("others", json!([]))]
+                    .map(|(name, value)| (name.into(), value)),
+            );
+            stored.insert("format".into(), json!(FORMAT));
+        }
+        let record = serde_json::from_value::<Self>(stored.into()).map_err(|error| error.to_string());
+        let record = record.and_then(|record| record.check().map(|()| record));
+        record.map(Some).map_err(|reason| Error::unusable(file, reason))
     }
 
     /// Checks that a node with this identity and these groups is possible.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        self.identity.check()?;
-        if let Some(group) = self.joined.keys().find(|group| **group >= self.identity.groups) {
-            return Err(format!("expected groups below {}, found {group}", self.identity.groups));
+        if self.node == 0 || !(1..=MAX_GROUPS).contains(&self.groups) {
+            let found = self.identity();
+            return Err(format!("expected a node from 1 and 1 to {MAX_GROUPS} groups, found {found:?}"));
+        }
+        if self.format != FORMAT {
+            return Err(format!(
+                "expected the fields of format {ALL_GROUPS} or {FORMAT}, found format {}",
+                self.format
+            ));
+        }
+        if let Some(group) = self.joined.keys().find(|group| **group >= self.groups) {
+            return Err(format!("expected groups below {}, found {group}", self.groups));
         }
         match self.joined.keys().find(|group| self.left.contains(group)) {
             None => Ok(()),
@@ -120,45 +120,40 @@ impl Record {
 
     /// Writes this record to directory `dir`, durably.
     pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<()> {
-        let (file, temporary) = (dir.join(FILE), dir.join(TEMPORARY));
-        let Identity { cluster, node, groups } = self.identity;
-        let Self { joined, left, last, others, .. } = self.clone();
-        let (joined, left, last, others) = (Some(joined), Some(left), Some(last), Some(others));
-        let stored = Stored { format: FORMAT, cluster, node, groups, joined, left, last, others };
-        let written = || {
-            let mut bytes = serde_json::to_vec_pretty(&stored)?;
-            bytes.push(b'\n');
-            if files.exists(&temporary)? {
-                files.remove(&temporary)?;
-            }
-            let new = files.create_new(&temporary)?;
-            new.write_all_at(&bytes, 0)?;
-            new.sync()?;
-            files.rename(&temporary, &file)?;
-            files.sync_dir(dir)
-        };
-        written().map_err(io("write", file.display()))
+        write_json(files, dir, FILE, self)
     }
 }
 
-impl Stored {
-    fn into_record(self) -> std::result::Result<Record, String> {
-        let Stored { format, cluster, node, groups, joined, left, last, others } = self;
-        let identity = Identity { cluster, node, groups };
-        identity.check()?;
-        let record = match (format, joined, left, others) {
-            (FORMAT, Some(joined), Some(left), Some(others)) => {
-                Record { identity, joined, left, last: last.unwrap_or_default(), others }
-            }
-            (ALL_GROUPS, None, None, None) if last.is_none() => {
-                let joined = (0..groups).map(|group| (group, Some(Position::default()))).collect();
-                Record { joined, ..Record::new(identity) }
-            }
-            (FORMAT | ALL_GROUPS, ..) => return Err(format!("the fields are not those of format {format}")),
-            _ => return Err(format!("expected format {ALL_GROUPS} or {FORMAT}, found {format}")),
-        };
-        record.check().map(|()| record)
+/// Reads a file; `None` if it does not exist.
+pub(crate) fn read_json<T: DeserializeOwned>(files: &dyn FileSystem, file: &Path) -> Result<Option<T>> {
+    let read = || {
+        let open = files.open(file)?;
+        let mut bytes = vec![0; open.len()? as usize];
+        open.read_exact_at(&mut bytes, 0).map(|()| bytes)
+    };
+    match read() {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::unusable(file, error.to_string())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io("read", file.display())(error)),
     }
+}
+
+/// Writes a file in directory `dir`, or replaces it, durably.
+pub(crate) fn write_json(files: &dyn FileSystem, dir: &Path, name: &str, contents: &impl Serialize) -> Result<()> {
+    let (file, temporary) = (dir.join(name), dir.join(format!("{name}.new")));
+    let written = || {
+        let mut bytes = serde_json::to_vec_pretty(contents)?;
+        bytes.push(b'\n');
+        if files.exists(&temporary)? {
+            files.remove(&temporary)?;
+        }
+        let new = files.create_new(&temporary)?;
+        new.write_all_at(&bytes, 0)?;
+        new.sync()?;
+        files.rename(&temporary, &file)?;
+        files.sync_dir(dir)
+    };
+    written().map_err(io("write", file.display()))
 }
 
 /// A random number, for a new cluster, a new node, or a start.
@@ -178,12 +173,9 @@ fn without_file(files: &dyn FileSystem, dir: &Path, file: PathBuf) -> Result<()>
     for group in 0..MAX_GROUPS {
         let state = state_of(dir, group);
         if files.exists(&state).map_err(io("look for", state.display()))? {
-            return Err(Error::Identity {
-                file,
-                reason: "expected the number of this node, found no file, although there is data beside it; remove this node from its cluster and \
-                         add it with an empty directory"
-                    .into(),
-            });
+            let reason = "expected the number of this node, found no file, although there is data beside it; remove this node from its cluster and add \
+                          it with an empty directory";
+            return Err(Error::unusable(file, reason));
         }
     }
     Ok(())
@@ -214,7 +206,7 @@ mod tests {
         };
         record.write(&StdFs, dir.path()).unwrap();
         assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), Some(record));
-        assert!(!dir.path().join(TEMPORARY).exists());
+        assert!(!dir.path().join("node.json.new").exists());
         for wrong in [
             "",
             "{}",
@@ -244,7 +236,7 @@ mod tests {
         let dir = proof::TempDir::new().unwrap();
         fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
         let record = Record::read(&StdFs, dir.path()).unwrap().unwrap();
-        assert_eq!(record.identity, Identity { cluster: 5, node: 2, groups: 3 });
+        assert_eq!(record.identity(), Identity { cluster: 5, node: 2, groups: 3 });
         assert!(record.joined.keys().copied().eq(0..3));
         record.write(&StdFs, dir.path()).unwrap();
         assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), Some(record));

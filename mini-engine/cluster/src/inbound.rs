@@ -8,14 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::control::answer::{answer, find};
 use crate::group::Group;
-use crate::local::Local;
+use crate::local::{Groups, Local};
 use crate::network::{receive, send_parts};
 use crate::seldom::Seldom;
 use crate::types::Vote;
 use crate::unproven::{MOST_UNPROVEN, Place, Unproven};
-use crate::wire::control::ControlReply;
+use crate::wire::control::{ControlReply, ControlRequest};
 use crate::wire::frames::Frames;
 use crate::wire::message::{Call, CallReply, Numbered};
 
@@ -88,7 +87,7 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_
         // Also if the connection is refused: the other node may find out that it is the older copy.
         Call::Introduce(_) => local.parts.dialer.starts.introduction().map(CallReply::Introduced),
         Call::Backup(group) => backup(&*find(local, group)?, frames, call.number).await,
-        Call::Control(ask) => answer(local, ask).await.map(CallReply::Control),
+        Call::Control(request) => control(local, request).await.map(CallReply::Control),
         _ if !is_node => Err(Error::other("expected an introduction first")),
         Call::Append(group, request, first) => find(local, group)?.append(request, first).await.map(CallReply::Append),
         Call::Vote(group, request) => {
@@ -106,6 +105,37 @@ async fn carry_out(local: &Local, frames: &mut Frames, call: Numbered<Call>, is_
     }
 }
 
+/// Carries out a request of a command, or of another node that searches for a group.
+async fn control(local: &Local, request: ControlRequest) -> Result<ControlReply> {
+    match request {
+        ControlRequest::Describe(told) => {
+            if let (Some((cluster, places)), Some(groups)) = (told, local.groups())
+                && cluster == groups.identity.cluster
+            {
+                groups.hear(&places);
+            }
+            Ok(ControlReply::Description(Box::new(local.describe())))
+        }
+        ControlRequest::Become { identity, joined, others } => {
+            local.become_node(identity, joined, others).await.map(|()| ControlReply::Done(None)).map_err(Error::other)
+        }
+        ControlRequest::Group(number, request) => match groups(local)?.get(number) {
+            Some(group) => group.answer(request).await,
+            None => Ok(ControlReply::NotLeader),
+        },
+    }
+}
+
+fn groups(local: &Local) -> Result<Arc<Groups>> {
+    local.groups().ok_or_else(|| Error::other("this node is in no cluster"))
+}
+
+/// The group with this number; an error if it is not on this node.
+fn find(local: &Local, number: u32) -> Result<Arc<Group>> {
+    let group = groups(local)?.get(number);
+    group.ok_or_else(|| Error::other(format!("group {number} is not on this node")))
+}
+
 /// The group with this number, if this node may vote in it and be elected.
 fn elector(local: &Local, number: u32) -> Result<Arc<Group>> {
     let group = find(local, number)?;
@@ -114,17 +144,14 @@ fn elector(local: &Local, number: u32) -> Result<Arc<Group>> {
 }
 
 async fn backup(group: &Group, frames: &mut Frames, number: u64) -> Result<CallReply> {
-    let snapshot = match group.snapshot().await? {
-        Ok(snapshot) => snapshot.snapshot,
-        Err(leader) => return Ok(CallReply::Control(ControlReply::NotLeader(leader))),
-    };
+    let Some(snapshot) = group.snapshot().await? else { return Ok(CallReply::Control(ControlReply::NotLeader)) };
     timeout(SEND_DEADLINE, frames.send(&Numbered { number, body: CallReply::Working })).await??;
-    send_parts(frames, snapshot).await?;
-    Ok(CallReply::Control(ControlReply::Done))
+    send_parts(frames, snapshot.snapshot).await?;
+    Ok(CallReply::Control(ControlReply::Done(None)))
 }
 
 async fn snapshot(group: &Group, vote: Vote, frames: &mut Frames, number: u64) -> Result<CallReply> {
-    let received = receive(frames, number, group.state()).await?;
-    tracing::info!(group = group.number(), snapshot = %received.meta, "a snapshot of the leader is complete");
+    let received = receive(frames, number, group.state.clone()).await?;
+    tracing::info!(group = group.number, snapshot = %received.meta, "a snapshot of the leader is complete");
     group.install(vote, received).await.map(CallReply::Snapshot)
 }

@@ -19,6 +19,7 @@
 //!     election_timeout: Settings::ELECTION_TIMEOUT,
 //!     keep_log: None,
 //!     min_free_bytes: None,
+//!     max_bytes: None,
 //! };
 //! let node = Node::start(settings).await?;
 //! // Once, when all nodes run.
@@ -33,7 +34,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `error`, `seldom`, `settings` | |
+//! | `error`, `lock`, `seldom`, `settings` | |
 //! | `slots`, `clock`, `types` | which group has a slot; the time of a group, and wrong clocks; what openraft is told |
 //! | `checks` | hashes of a group's contents |
 //! | `retention`, `space` | which entries of a log are kept for nodes that lack them; the space on the disk |
@@ -44,10 +45,10 @@
 //! | `application` | what a log entry does to the database |
 //! | `group` | a Raft group on this node: proposals, barriers before reads, members |
 //! | `local` | this node, and the groups that are on it |
-//! | `control` | making, changing and showing a cluster: a node's answers, and the side of the commands |
+//! | `control` | making, changing and showing a cluster: the side of the commands |
 //! | `cluster_command`, `gauges` | the reply to CLUSTER; the metrics |
 //! | `unproven` | connections before the proof of the secret |
-//! | `inbound`, `gossip`, `bridge` | the connections of other nodes; the places of groups on other nodes; clients' requests and the replies |
+//! | `inbound`, `gossip`, `bridge` | the requests of other nodes and of commands; what a node does by itself; clients' requests and the replies |
 //! | `node` | starts and stops all of it |
 //!
 //! # What waits for what
@@ -70,6 +71,7 @@ mod group;
 mod identity;
 mod inbound;
 mod local;
+mod lock;
 mod network;
 mod node;
 mod places;

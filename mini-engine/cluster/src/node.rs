@@ -1,7 +1,8 @@
 //! [`Node`]: starts and stops the node of a cluster that runs in this process.
 
+use std::fs::File;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -53,8 +54,15 @@ impl Node {
     /// # Errors
     /// Returns an error if a setting is not allowed, an address is in use, another process has the directory open, or files are damaged.
     pub async fn start(settings: Settings) -> Result<Node> {
-        let dir = settings.dir.clone();
-        Self::start_with(settings, system_clock(), Arc::new(move || Space::of(&dir))).await
+        // Opened when it is first measured: the directory is there by then.
+        let (dir, opened) = (settings.dir.clone(), OnceLock::new());
+        let space = move || {
+            if opened.get().is_none() {
+                opened.set(File::open(&dir).ok()?).ok();
+            }
+            Space::of(opened.get()?)
+        };
+        Self::start_with(settings, system_clock(), Arc::new(space)).await
     }
 
     pub(crate) async fn start_with(settings: Settings, clock: WallClock, space: SpaceSource) -> Result<Node> {
@@ -83,10 +91,7 @@ impl Node {
         }
         let logs = Logs::open_with(&log, Logs::options(), Arc::clone(&files)).map_err(io("open", log.display()))?;
         if record.is_none() && logs.db().range(..).next().is_some() {
-            return Err(Error::Identity {
-                file: log,
-                reason: "expected no log, since no file node.json says which node this is".into(),
-            });
+            return Err(Error::unusable(log, "expected no log, since no file node.json says which node this is"));
         }
         let election_timeout = settings.election_timeout;
         let of_disk = |part: fn(Space) -> u64| space().map_or(0, part);
@@ -94,12 +99,25 @@ impl Node {
         let min_free = settings.min_free_bytes.unwrap_or_else(|| of_disk(Space::min_free));
         if let Some(space) = space().filter(|space| with_slack(min_free) > space.total) {
             let expected = format!("at most four fifths of the disk, which has {} bytes", space.total);
-            return Err(Error::InvalidSettings { name: "min free bytes", expected, found: min_free.to_string() });
+            return Err(Error::setting("min free bytes", expected, min_free));
         }
-        dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(|record| record.identity))?;
-        let (dialer, compaction) = (Arc::new(dialer), Arc::default());
-        let parts =
-            Parts { dir, files, member, dialer, logs, clock, election_timeout, keep_log, space, min_free, compaction };
+        dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(Record::identity))?;
+        let (dialer, ended) = (Arc::new(dialer), Arc::default());
+        let max_group = settings.max_bytes.unwrap_or(u64::MAX);
+        let parts = Parts {
+            dir,
+            files,
+            member,
+            dialer,
+            logs,
+            clock,
+            election_timeout,
+            ended,
+            keep_log,
+            space,
+            min_free,
+            max_group,
+        };
         let local = Arc::new(Local::new(parts, record));
         // Nodes that start together answer each other before they open their groups.
         let inbound = tokio::spawn(inbound::run(Arc::clone(&local), listener));
@@ -146,16 +164,8 @@ impl Node {
 
     /// Waits until the node cannot continue: a group can no longer store or apply entries. The caller must still call [`Node::stop`].
     pub async fn failed(&mut self) -> Error {
-        let mut becomes = self.local.watch();
-        let failed = async {
-            let groups = becomes.wait_for(Option::is_some).await.ok().and_then(|groups| groups.clone());
-            match groups {
-                Some(groups) => groups.failed().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            error = failed => error,
+            (group, reason) = self.local.parts.ended.wait() => Error::Ended { group: *group, reason: reason.clone() },
             error = self.local.parts.dialer.starts.until_outdated() => error,
             ended = &mut self.server => match ended {
                 Ok(Err(error)) => error.into(),
@@ -174,17 +184,18 @@ impl Node {
         // Most requests have their replies by then. Clients that have not noticed the end must not delay the next leader.
         let is_ended = self.server.is_finished() || timeout(LAST_REQUESTS, &mut self.server).await.is_ok();
         let here = || self.local.groups().map(|groups| groups.here()).unwrap_or_default();
-        join_all(here().values().map(|group| group.hand_over())).await;
+        let lacking = self.local.groups().map(|groups| groups.lacking()).unwrap_or_default();
+        let hand_over = async || join_all(here().values().map(|group| group.hand_over(&lacking))).await;
+        hand_over().await;
         // The gossip task may have to stop a group, and no group may be removed while all are being stopped.
         (&mut self.gossip).await.ok();
-        let here = here();
-        join_all(here.values().map(|group| group.hand_over())).await;
+        hand_over().await;
         if !is_ended {
             (&mut self.server).await.ok();
         }
         self.inbound.abort();
         (&mut self.inbound).await.ok();
-        join_all(here.values().map(|group| group.stop())).await;
+        join_all(here().values().map(|group| group.stop())).await;
         self.local.parts.dialer.starts.close().await;
         self.local.parts.logs.clone().close().map_err(io("close", "the log"))
     }
@@ -199,10 +210,10 @@ impl Drop for Node {
 
 /// Listens on an address, if `check` accepts it.
 async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<(TcpListener, SocketAddr)> {
-    let mut addresses = lookup_host(listen).await.map_err(io("find", listen))?;
-    let address = addresses
-        .next()
-        .ok_or_else(|| io("find", listen)(std::io::Error::other("expected an address and a port, found none")))?;
+    let address = lookup_host(listen).await.and_then(|mut addresses| {
+        addresses.next().ok_or_else(|| std::io::Error::other("expected an address and a port, found none"))
+    });
+    let address = address.map_err(io("find", listen))?;
     check(address)?;
     let listener = TcpListener::bind(address).await.map_err(io("listen on", address))?;
     let address = listener.local_addr().map_err(io("listen on", address))?;
@@ -212,15 +223,9 @@ async fn bind(listen: &str, check: impl Fn(SocketAddr) -> Result<()>) -> Result<
 /// The address that is told to other nodes and clients: it is stored in the membership of every group.
 fn told(name: &'static str, advertised: Option<String>, listening: &Address) -> Result<String> {
     let can_be_reached = matches!(listening, Address::Tcp(address) if !address.ip().is_unspecified());
-    match advertised {
-        Some(address) => Ok(address),
-        None if !can_be_reached => Err(Error::InvalidSettings {
-            name,
-            expected: format!("the address at which others reach this node, because {listening} is none"),
-            found: "nothing".into(),
-        }),
-        None => Ok(listening.to_string()),
-    }
+    let expected = || format!("the address at which others reach this node, because {listening} is none");
+    let address = advertised.or_else(|| can_be_reached.then(|| listening.to_string()));
+    address.ok_or_else(|| Error::setting(name, expected(), "nothing"))
 }
 
 fn check_nodes(address: SocketAddr, security: &Security) -> Result<()> {

@@ -19,7 +19,7 @@ pub struct Place {
 }
 
 /// The members of a group, as set by a committed entry of its log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// The position of that entry.
     pub since: Position,
@@ -73,6 +73,12 @@ impl Places {
     /// The members of any group, by their numbers.
     pub fn members(&self) -> BTreeMap<u64, Member> {
         self.0.values().flat_map(Place::members).map(|(node, member)| (node, member.clone())).collect()
+    }
+
+    /// The groups of which a node is a member.
+    pub(crate) fn of_member(&self, node: u64) -> impl Iterator<Item = (u32, &Membership)> {
+        let memberships = self.0.iter().filter_map(|(group, place)| Some((*group, place.membership.as_ref()?)));
+        memberships.filter(move |(_, membership)| membership.members.contains_key(&node))
     }
 
     /// Whether the members of all groups are known; `groups` is the number of groups.

@@ -11,8 +11,10 @@
 //! member that was away gets entries from the next leader too.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::lock::lock;
 
 /// Bytes of entries that are purged together while others before the snapshot are kept.
 const PURGED_TOGETHER: u64 = 64 << 20;
@@ -56,18 +58,18 @@ impl Retention {
 
     /// Notes that a snapshot is being sent to a member, which then needs the entries from `next` on.
     pub(crate) fn begin_snapshot(&self, node: u64, next: u64) {
-        self.after_snapshots().insert(node, next);
+        lock(&self.after_snapshots).insert(node, next);
     }
 
     /// Notes that the member did not get the snapshot.
     pub(crate) fn fail_snapshot(&self, node: u64) {
-        self.after_snapshots().remove(&node);
+        lock(&self.after_snapshots).remove(&node);
     }
 
     /// The first entry that each other member may lack, with the member. `matched` has the first entry that it is not known to have, or `None` if this
     /// leader has not heard of it.
     pub(crate) fn needs_of_members(&self, matched: impl Iterator<Item = (u64, Option<u64>)>) -> Vec<(u64, u64)> {
-        let (after, first) = (self.after_snapshots(), self.first_of_term.load(Ordering::Relaxed));
+        let (after, first) = (lock(&self.after_snapshots), self.first_of_term.load(Ordering::Relaxed));
         // An earlier snapshot was sent in an earlier term.
         let after = |node| after.get(&node).copied().filter(|next| *next >= first);
         matched.map(|(node, matched)| (matched.max(after(node)).unwrap_or(first), node)).collect()
@@ -102,10 +104,6 @@ impl Retention {
             self.note_purged(kept);
         }
         given_up
-    }
-
-    fn after_snapshots(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.after_snapshots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

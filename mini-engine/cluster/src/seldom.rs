@@ -1,8 +1,10 @@
 //! [`Seldom`]: keeps warnings that a stranger can cause from filling the log.
 
 use std::io::{Error, ErrorKind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// The minimum time between two such warnings.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -19,7 +21,7 @@ impl Seldom {
         if !is_refusal || error.raw_os_error().is_some() {
             return false;
         }
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         let is_due = last.is_none_or(|last| last.elapsed() >= PAUSE);
         if is_due {
             *last = Some(Instant::now());

@@ -34,6 +34,9 @@ pub struct Settings {
     /// While less is free on the node's disk, it accepts no writes that add data; 0 turns this off. By default a fiftieth of the disk, from 1 to 8 GiB, but
     /// at most a tenth of the disk.
     pub min_free_bytes: Option<u64>,
+    /// While the tables of a group have more bytes on this node, the node accepts no writes that add data to the group, as its leader; by default there is
+    /// no limit. What a memtable has does not count.
+    pub max_bytes: Option<u64>,
 }
 
 /// The credentials that nodes use with each other, and that commands use to change a cluster.
@@ -68,7 +71,7 @@ impl Settings {
         let timeout = self.election_timeout;
         if timeout < Self::MIN_ELECTION_TIMEOUT || timeout > Self::MAX_ELECTION_TIMEOUT {
             let expected = format!("{:?} to {:?}", Self::MIN_ELECTION_TIMEOUT, Self::MAX_ELECTION_TIMEOUT);
-            return Err(Error::InvalidSettings { name: "election timeout", expected, found: format!("{timeout:?}") });
+            return Err(Error::setting("election timeout", expected, format!("{timeout:?}")));
         }
         Ok(())
     }
@@ -76,12 +79,12 @@ impl Settings {
 
 impl Security {
     pub(crate) fn check(&self) -> Result<()> {
-        let found = match self.secrets.iter().any(Vec::is_empty) {
-            true => "an empty one".to_owned(),
-            false if self.secrets.len() <= 2 => return Ok(()),
-            false => self.secrets.len().to_string(),
-        };
-        Err(Error::InvalidSettings { name: "secrets", expected: "at most 2, none of them empty".into(), found })
+        let invalid = |found: &str| Err(Error::setting("secrets", "at most 2, none of them empty", found));
+        match self.secrets.iter().any(Vec::is_empty) {
+            true => invalid("an empty one"),
+            false if self.secrets.len() > 2 => invalid(&self.secrets.len().to_string()),
+            false => Ok(()),
+        }
     }
 }
 

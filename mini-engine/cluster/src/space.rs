@@ -1,7 +1,9 @@
 //! [`Space`]: the space of a disk, and the limits that follow from it.
 
-use std::path::Path;
+use std::fs::File;
 use std::sync::Arc;
+
+use mini_engine::Db;
 
 /// The part of a disk that may hold entries of the log for members that lack them, and the most bytes.
 const PART_FOR_LOG: u64 = 10;
@@ -23,9 +25,9 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// The space at a path, if the system knows it.
-    pub(crate) fn of(path: &Path) -> Option<Space> {
-        let found = rustix::fs::statvfs(path).ok()?;
+    /// The space for an open directory, if the system knows it. At its path, another disk may be by now.
+    pub(crate) fn of(dir: &File) -> Option<Space> {
+        let found = rustix::fs::fstatvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Some(Space { total: bytes(found.f_blocks), free: bytes(found.f_bavail) })
     }
@@ -49,6 +51,10 @@ impl Space {
 /// The bytes that end an alarm.
 pub(crate) fn with_slack(min_free: u64) -> u64 {
     min_free.saturating_add(min_free / 4)
+}
+
+pub(crate) fn table_bytes(db: &Db) -> u64 {
+    db.metrics().levels.iter().map(|level| level.bytes).sum()
 }
 
 #[cfg(test)]

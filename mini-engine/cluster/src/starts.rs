@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use mini_engine::{Db, Durability, Error as EngineError, WriteBatch};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, SetOnce, watch};
 use tokio::task::spawn_blocking;
 
 use crate::error::{self, Error, Result};
@@ -62,7 +62,7 @@ pub(crate) struct Starts {
     /// The number of this start, drawn at random.
     drawn: u64,
     /// The reason why this node must end.
-    outdated: watch::Sender<Option<String>>,
+    outdated: SetOnce<String>,
 }
 
 impl Starts {
@@ -110,7 +110,7 @@ impl Starts {
                 "the directory of this node is an older copy, or a copy of it has been started: node {node} knows a later start; remove this node from \
                  its cluster, and add it with an empty directory"
             );
-            self.outdated.send_replace(Some(reason.clone()));
+            self.outdated.set(reason.clone()).ok();
             return Err(refused(reason));
         }
         // Until then the other node can only know the start before.
@@ -138,14 +138,12 @@ impl Starts {
 
     /// Fails once this node knows that its directory is an older copy.
     pub(crate) fn check(&self) -> io::Result<()> {
-        self.outdated.borrow().clone().map_or(Ok(()), |reason| Err(refused(reason)))
+        self.outdated.get().map_or(Ok(()), |reason| Err(refused(reason.clone())))
     }
 
     /// Waits until this node knows that its directory is an older copy.
     pub(crate) async fn until_outdated(&self) -> Error {
-        // The sender is a field of `self`.
-        drop(self.outdated.subscribe().wait_for(Option::is_some).await);
-        Error::Outdated(self.outdated.borrow().clone().unwrap_or_default())
+        Error::Outdated(self.outdated.wait().await.clone())
     }
 
     /// Releases the database.

@@ -74,7 +74,7 @@ const RAFT: Crate = Crate {
 const CLUSTER: Crate = Crate {
     src: "cluster/src",
     layers: &[
-        &["error"],
+        &["error", "lock"],
         &["seldom", "settings"],
         &["checks", "clock", "retention", "slots", "space", "types"],
         &["identity", "places"],

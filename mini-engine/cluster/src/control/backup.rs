@@ -4,7 +4,6 @@
 //! out as in a node's directory, but without `node.json` no node starts on it. `recover` makes a new cluster of it.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,11 +12,11 @@ use openraft::storage::RaftStateMachine;
 use serde::{Deserialize, Serialize};
 
 use super::client::{ControlClient, Leader, failed};
-use super::new_directory::{NewDirectory, unusable};
+use super::new_directory::make_directory;
 use crate::application::open_state;
 use crate::checks::Checks;
-use crate::error::{Result, io};
-use crate::identity::{Identity, state_of};
+use crate::error::{Error, Result, io};
+use crate::identity::{Identity, read_json, state_of, write_json};
 use crate::network::fetch;
 use crate::types::Position;
 
@@ -44,16 +43,17 @@ impl ControlClient {
     /// Returns an error if a group has no leader or cannot be read, or the directory cannot be written.
     pub async fn backup(&self, address: &str, dir: &Path, mut progress: impl FnMut(u32, Position)) -> Result<u64> {
         let (Identity { cluster, groups: count, .. }, _) = self.cluster(address).await?;
-        let new = NewDirectory::create(dir)?;
-        let mut groups = BTreeMap::new();
-        for group in 0..count {
-            let last = self.back_up_group(address, group, new.path()).await?;
-            groups.insert(group, last);
-            progress(group, last);
-        }
-        let bytes = serde_json::to_vec_pretty(&Backup { format: FORMAT, cluster, groups });
-        new.write(FILE, &bytes.map_err(|error| unusable(dir, error.to_string()))?)?;
-        new.complete().map(|()| cluster)
+        make_directory(dir, async |dir: &Path| {
+            let mut groups = BTreeMap::new();
+            for group in 0..count {
+                let last = self.back_up_group(address, group, dir).await?;
+                groups.insert(group, last);
+                progress(group, last);
+            }
+            write_json(&StdFs, dir, FILE, &Backup { format: FORMAT, cluster, groups })?;
+            Ok(cluster)
+        })
+        .await
     }
 
     async fn back_up_group(&self, address: &str, group: u32, dir: &Path) -> Result<Position> {
@@ -65,7 +65,7 @@ impl ControlClient {
         });
         let snapshot = snapshot.await?.map_err(io("receive", state.display()))?;
         let meta = snapshot.meta.clone();
-        let last = meta.last_log_id.ok_or_else(|| unusable(&state, "expected log entries, found none"))?;
+        let last = meta.last_log_id.ok_or_else(|| Error::unusable(&state, "expected log entries, found none"))?;
         machine.install_snapshot(&meta, snapshot.snapshot).await.map_err(io("write", state.display()))?;
         machine.state().db().close()?;
         Ok(Position::of(&last))
@@ -76,16 +76,12 @@ impl Backup {
     /// The description of the backup in directory `dir`, if it is one.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>> {
         let file = dir.join(FILE);
-        let bytes = match std::fs::read(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(io("read", file.display()))?,
-        };
-        let backup: Self = serde_json::from_slice(&bytes).map_err(|error| unusable(&file, error.to_string()))?;
+        let Some(backup) = read_json::<Self>(&StdFs, &file)? else { return Ok(None) };
         let is_whole = backup.groups.keys().copied().eq(0..backup.groups.len() as u32);
         match (backup.format, is_whole) {
             (FORMAT, true) => Ok(Some(backup)),
-            (FORMAT, false) => Err(unusable(&file, "expected all groups from 0 on")),
-            (found, _) => Err(unusable(&file, format!("expected format {FORMAT}, found {found}"))),
+            (FORMAT, false) => Err(Error::unusable(&file, "expected all groups from 0 on")),
+            (found, _) => Err(Error::unusable(&file, format!("expected format {FORMAT}, found {found}"))),
         }
     }
 }

@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use super::client::{ControlClient, LEADER_DEADLINE, Leader, PAUSE, ask};
 use crate::checks::{Checked, SLOTS_TOGETHER};
 use crate::error::Result;
+use crate::network::Link;
 use crate::types::Position;
-use crate::wire::control::{ControlReply, ControlRequest};
-use crate::wire::handshake::Audience;
+use crate::wire::control::{ControlReply, ControlRequest, GroupRequest};
 
 /// Longer than a node takes to read a group.
 const HASH_DEADLINE: Duration = Duration::from_secs(24 * 3600);
@@ -43,37 +43,32 @@ impl ControlClient {
             if membership.members.len() < 2 {
                 continue;
             }
-            let position = self.change(address, group, ControlRequest::Check { group }).await?;
+            let position = self.change(address, group, GroupRequest::Check).await?;
             let hashes = membership.members.iter().map(async |(node, member)| {
-                let audience = audience.map(|(cluster, _)| (cluster, *node));
-                (*node, self.hashes(&member.cluster, audience, group, position.index).await)
+                let link = self.link(&member.cluster, audience.map(|(cluster, _)| (cluster, *node)));
+                (*node, hashes(link, group, position.index).await)
             });
             progress(compared(group, position, join_all(hashes).await));
         }
         Ok(())
     }
+}
 
-    /// The hashes of a node, once it has them, or why it has none.
-    async fn hashes(
-        &self,
-        address: &str,
-        audience: Audience,
-        group: u32,
-        index: u64,
-    ) -> std::result::Result<Vec<u64>, String> {
-        let (mut link, begun) = (self.link(address, audience), Instant::now());
-        loop {
-            let reply = ask(&mut link, ControlRequest::Checked { group, index }).await;
-            let deadline = match reply.map_err(|error| error.to_string())? {
-                ControlReply::Checked(Checked::Done(hashes)) => return hashes,
-                ControlReply::Checked(Checked::UnderWay) => HASH_DEADLINE,
-                _ => LEADER_DEADLINE,
-            };
-            if begun.elapsed() > deadline {
-                return Err(format!("it is not at log entry {index} after {deadline:?}"));
-            }
-            sleep(PAUSE).await;
+/// The hashes of a node, once it has them, or why it has none.
+async fn hashes(mut link: Link, group: u32, index: u64) -> std::result::Result<Vec<u64>, String> {
+    let begun = Instant::now();
+    loop {
+        let reply = ask(&mut link, ControlRequest::Group(group, GroupRequest::Checked(index))).await;
+        let deadline = match reply.map_err(|error| error.to_string())? {
+            ControlReply::Checked(Checked::Done(hashes)) => return hashes,
+            ControlReply::Checked(Checked::UnderWay) => HASH_DEADLINE,
+            ControlReply::NotLeader => return Err(format!("group {group} is not on this node")),
+            _ => LEADER_DEADLINE,
+        };
+        if begun.elapsed() > deadline {
+            return Err(format!("it is not at log entry {index} after {deadline:?}"));
         }
+        sleep(PAUSE).await;
     }
 }
 

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use crate::clock::{ClockOffset, system_clock};
+use crate::clock::system_clock;
 use crate::error::{Error, Result, io};
 use crate::identity::Identity;
-use crate::network::{Dialer, Link};
-use crate::places::{Membership, Places};
+use crate::network::{Described, Dialer, Link};
+use crate::places::Membership;
 use crate::settings::Security;
 use crate::types::Position;
-use crate::wire::control::{ControlReply, ControlRequest, Description, GroupDescription};
+use crate::wire::control::{ControlReply, ControlRequest, Description, GroupDescription, GroupRequest};
 use crate::wire::handshake::Audience;
-use crate::wire::message::{Call, CallReply};
+use crate::wire::message::{Call, CallReply, only};
 
 /// The maximum time until a node replies, even if it waits for a majority.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
@@ -51,57 +51,44 @@ impl ControlClient {
         Link::new(Arc::clone(&self.dialer), address.to_owned(), audience)
     }
 
-    async fn ask(&self, address: &str, audience: Audience, request: ControlRequest) -> Result<ControlReply> {
-        ask(&mut self.link(address, audience), request).await
-    }
-
-    pub(super) async fn tell(&self, address: &str, audience: Audience, ask: ControlRequest) -> Result<()> {
-        match self.ask(address, audience, ask).await? {
-            ControlReply::Done | ControlReply::Changed(_) => Ok(()),
-            ControlReply::NotLeader(_) | ControlReply::Description(_) | ControlReply::Checked(_) => {
-                Err(refused(address, "it does not lead the group"))
-            }
+    /// Sends a request to the node at `address`, which must carry it out.
+    pub(super) async fn tell(&self, address: &str, audience: Audience, request: ControlRequest) -> Result<()> {
+        match ask(&mut self.link(address, audience), request).await? {
+            ControlReply::Done(_) => Ok(()),
+            _ => Err(refused(address, "it does not lead the group")),
         }
     }
 
     pub(super) async fn describe(&self, address: &str) -> Result<Description> {
-        described(address, self.ask(address, None, ControlRequest::Describe(None)).await?)
+        described(&mut self.link(address, None)).await.map(|(description, _)| description)
     }
 
     /// The description of the node at `address`, which must be the one of `audience`, and the offset of its clock.
-    pub(super) async fn describe_as(&self, address: &str, audience: Audience) -> Result<(Description, ClockOffset)> {
+    pub(super) async fn describe_as(&self, address: &str, audience: Audience) -> Result<Described> {
         let mut link = self.link(address, audience);
         // The first reply contains the time of the connection and the handshake.
-        ask(&mut link, ControlRequest::Describe(None)).await?;
-        let (sent, begun) = (system_clock()(), Instant::now());
-        let description = described(address, ask(&mut link, ControlRequest::Describe(None)).await?)?;
-        let offset = ClockOffset::new(description.clock, sent, begun.elapsed());
-        Ok((description, offset))
+        described(&mut link).await?;
+        described(&mut link).await
     }
 
-    /// The cluster of the node at `address`, and the places of the cluster's groups.
-    pub(super) async fn cluster(&self, address: &str) -> Result<(Identity, Places)> {
-        let description = self.describe(address).await?;
-        let identity = description.identity;
-        let identity = identity.ok_or_else(|| refused(address, "it is in no cluster; `cluster init` makes one"))?;
-        Ok((identity, description.places))
+    /// The description of the node at `address`, which must be in a cluster.
+    pub(super) async fn cluster(&self, address: &str) -> Result<(Identity, Description)> {
+        let described = self.describe(address).await?;
+        let none = || refused(address, "it is in no cluster; `cluster init` makes one");
+        Ok((described.identity.ok_or_else(none)?, described))
     }
 
     /// The leader of a group, as the node at `address` reports it; waits until there is one.
     pub(super) async fn leader(&self, address: &str, group: u32) -> Result<Leader> {
-        let begun = Instant::now();
-        loop {
-            let (identity, places) = self.cluster(address).await?;
-            let place = places.get(group);
+        let leader = retry_until(LEADER_DEADLINE, async || {
+            let (identity, described) = self.cluster(address).await?;
+            let place = described.places.get(group);
             let leader = place.leader().map(|(node, member)| (Some((identity.cluster, node)), member.cluster.clone()));
-            match (leader, place.membership) {
-                (Some((audience, address)), Some(membership)) => return Ok(Leader { audience, address, membership }),
-                _ if begun.elapsed() > LEADER_DEADLINE => {
-                    return Err(refused(address, format!("group {group} has had no leader for {LEADER_DEADLINE:?}")));
-                }
-                _ => sleep(PAUSE).await,
-            }
-        }
+            let leader = leader.zip(place.membership);
+            Ok(leader.map(|((audience, address), membership)| Leader { audience, address, membership }))
+        });
+        let none = || refused(address, format!("group {group} has had no leader for {LEADER_DEADLINE:?}"));
+        leader.await?.ok_or_else(none)
     }
 
     /// The description of a group by its leader.
@@ -110,23 +97,22 @@ impl ControlClient {
         Ok(self.describe(&leader.address).await?.groups.remove(&group))
     }
 
-    /// Sends a request to the leader of a group, whichever node that is at the time. Returns the leader's reply.
-    pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: ControlRequest) -> Result<ControlReply> {
+    /// Sends a request to the leader of a group, whichever node that is at the time. Returns the position of the entry that the leader has added.
+    pub(super) async fn tell_leader(&self, address: &str, group: u32, ask: GroupRequest) -> Result<Option<Position>> {
         self.with_leader(address, group, async |leader: &Leader| {
-            Ok(match self.ask(&leader.address, leader.audience, ask.clone()).await? {
-                done @ (ControlReply::Done | ControlReply::Changed(_)) => Some(done),
-                ControlReply::NotLeader(_) | ControlReply::Description(_) | ControlReply::Checked(_) => None,
-            })
+            let request = ControlRequest::Group(group, ask.clone());
+            match self::ask(&mut self.link(&leader.address, leader.audience), request).await? {
+                ControlReply::Done(position) => Ok(Some(position)),
+                _ => Ok(None),
+            }
         })
         .await
     }
 
-    /// Like [`tell_leader`](Self::tell_leader), for a request to which the leader adds an entry. Returns the position of the entry.
-    pub(super) async fn change(&self, address: &str, group: u32, ask: ControlRequest) -> Result<Position> {
-        match self.tell_leader(address, group, ask).await? {
-            ControlReply::Changed(position) => Ok(position),
-            _ => Err(refused(address, "the answer is not one to this question")),
-        }
+    /// Like [`tell_leader`](Self::tell_leader), for a request to which the leader adds an entry in any case.
+    pub(super) async fn change(&self, address: &str, group: u32, ask: GroupRequest) -> Result<Position> {
+        let position = self.tell_leader(address, group, ask).await?;
+        position.ok_or_else(|| refused(address, "the answer is not one to this question"))
     }
 
     /// Calls `run` with the leader of a group, whichever node that is at the time, until the result is not `None`, which stands for a node that does
@@ -140,45 +126,45 @@ impl ControlClient {
         // From the first failure on: a transfer that succeeds may take longer.
         let mut failing = None;
         loop {
-            let leader = self.leader(address, group).await?;
-            let done = run(&leader).await;
-            let is_late = failing.get_or_insert_with(Instant::now).elapsed() > LEADER_DEADLINE;
-            match done {
+            let why = match run(&self.leader(address, group).await?).await {
                 Ok(Some(done)) => return Ok(done),
-                Err(error) if !matches!(error, Error::Io { .. }) => return Err(error),
-                Err(error) if is_late => {
-                    return Err(refused(
-                        address,
-                        format!("the last known leader of group {group} does not answer: {error}"),
-                    ));
+                Ok(None) => {
+                    format!("no node has led group {group} for {LEADER_DEADLINE:?}: do most of its voters run?")
                 }
-                Ok(None) if is_late => {
-                    return Err(refused(
-                        address,
-                        format!("no node has led group {group} for {LEADER_DEADLINE:?}: do most of its voters run?"),
-                    ));
+                Err(error @ Error::Io { .. }) => {
+                    format!("the last known leader of group {group} does not answer: {error}")
                 }
-                _ => sleep(PAUSE).await,
+                Err(error) => return Err(error),
+            };
+            if failing.get_or_insert_with(Instant::now).elapsed() > LEADER_DEADLINE {
+                return Err(refused(address, why));
             }
+            sleep(PAUSE).await;
         }
     }
 }
 
-pub(super) async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
-    let answered = link.call(Call::Control(request), CALL_DEADLINE).await;
-    let address = link.address();
-    match answered {
-        Ok(CallReply::Control(told)) => Ok(told),
-        Ok(_) => Err(refused(address, "the answer is not one to this question")),
-        Err(error) => Err(failed(address, error)),
+/// Calls `look` again and again, until it returns a value or `deadline` is over.
+pub(super) async fn retry_until<T>(
+    deadline: Duration,
+    mut look: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let begun = Instant::now();
+    loop {
+        match look().await? {
+            None if begun.elapsed() <= deadline => sleep(PAUSE).await,
+            found => return Ok(found),
+        }
     }
 }
 
-fn described(address: &str, reply: ControlReply) -> Result<Description> {
-    match reply {
-        ControlReply::Description(description) => Ok(*description),
-        _ => Err(refused(address, "it does not describe itself")),
-    }
+async fn described(link: &mut Link) -> Result<Described> {
+    link.describe(None, &system_clock()).await.map_err(|error| failed(link.address(), error))
+}
+
+pub(super) async fn ask(link: &mut Link, request: ControlRequest) -> Result<ControlReply> {
+    let told = link.call(Call::Control(request), CALL_DEADLINE, only!(CallReply::Control)).await;
+    told.map_err(|error| failed(link.address(), error))
 }
 
 /// The error of a call to a node.

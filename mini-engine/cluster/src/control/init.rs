@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::client::{ControlClient, refused};
 use crate::error::{Error, Result};
 use crate::identity::{Identity, draw};
+use crate::places::Membership;
 use crate::settings::MAX_GROUPS;
 use crate::types::{Member, Position};
-use crate::wire::control::{ControlRequest, Description};
+use crate::wire::control::{ControlRequest, Description, GroupDescription, GroupRequest};
 
 /// The plan of a new cluster.
 struct Plan {
@@ -44,9 +45,10 @@ impl ControlClient {
             // The node that gets the request becomes a candidate: so each node leads some of the groups.
             let at = group as usize % addresses.len();
             let description = self.describe(&addresses[at]).await?;
-            if description.groups.get(&group).is_some_and(|group| group.members.is_empty()) {
+            if description.groups.get(&group).is_some_and(|group| group.membership.members.is_empty()) {
                 let (audience, members) = (Some((cluster, at as u64 + 1)), plan.members_of(group));
-                self.tell(&addresses[at], audience, ControlRequest::Initialize { group, members }).await?;
+                let request = ControlRequest::Group(group, GroupRequest::Initialize(members));
+                self.tell(&addresses[at], audience, request).await?;
             }
         }
         // Waits until all nodes have a report of every leader; this shows that the addresses are right.
@@ -76,18 +78,16 @@ impl Plan {
 
 /// Checks that there are enough nodes for each group, and a group for each node.
 fn check_numbers(nodes: u32, groups: u32, replicas: u32) -> Result<()> {
-    let invalid =
-        |name, expected: String, found: u32| Err(Error::InvalidSettings { name, expected, found: found.to_string() });
     if !(1..=MAX_GROUPS).contains(&groups) {
-        return invalid("groups", format!("1 to {MAX_GROUPS}"), groups);
+        return Err(Error::setting("groups", format!("1 to {MAX_GROUPS}"), groups));
     }
     if !(1..=nodes).contains(&replicas) {
-        return invalid("replicas", format!("1 to {nodes}, the number of nodes"), replicas);
+        return Err(Error::setting("replicas", format!("1 to {nodes}, the number of nodes"), replicas));
     }
     let used = groups - 1 + replicas;
     if used < nodes {
         let expected = format!("at least {}, or more replicas: a node would hold no group", nodes - replicas + 1);
-        return invalid("groups", expected, groups);
+        return Err(Error::setting("groups", expected, groups));
     }
     Ok(())
 }
@@ -98,7 +98,7 @@ fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result
     let begun = found.iter().find_map(|node| node.identity).map(|identity| identity.cluster);
     let has_members = |group: u32| {
         let mut described = found.iter().filter_map(|node| node.groups.get(&group));
-        described.any(|group| !group.members.is_empty())
+        described.any(|group| !group.membership.members.is_empty())
     };
     let (is_begun, is_made) = ((0..plan.groups).any(has_members), (0..plan.groups).all(has_members));
     for ((at, address), node) in (1..).zip(addresses).zip(found) {
@@ -115,10 +115,9 @@ fn check_new(addresses: &[String], found: &[Description], plan: &Plan) -> Result
         };
         let is_of_this_command = (Some(identity.cluster), identity.node, identity.groups) == (begun, at, plan.groups)
             && node.groups.keys().copied().eq(plan.groups_of(at))
-            && node
-                .groups
-                .iter()
-                .all(|(number, group)| group.members.is_empty() || group.members == plan.members_of(*number));
+            && node.groups.iter().all(|(number, GroupDescription { membership: Membership { members, .. }, .. })| {
+                members.is_empty() || *members == plan.members_of(*number)
+            });
         if is_made || !is_of_this_command {
             let reason = format!("it is node {} of cluster {:016x} already", identity.node, identity.cluster);
             return Err(refused(address, reason));

@@ -1,18 +1,16 @@
-//! Adds a node to groups, and removes a node from groups. The two commands together move a group to another machine.
+//! Adds a node to groups, removes a node from groups, and makes a node the leader of groups. The commands together move a group to another machine.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep;
-
-use super::client::{ControlClient, LEADER_DEADLINE, PAUSE, refused};
+use super::client::{ControlClient, LEADER_DEADLINE, refused, retry_until};
 use super::status::{NodeStatus, Status};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::LEVEL;
-use crate::identity::{Identity, Joined, draw};
-use crate::places::{Membership, Places};
+use crate::identity::{Joined, draw};
+use crate::places::Membership;
 use crate::types::Position;
-use crate::wire::control::ControlRequest;
+use crate::wire::control::{ControlRequest, GroupRequest};
 
 /// The maximum time until a new node has caught up; it may have to receive a large snapshot first.
 const LEVEL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
@@ -44,10 +42,11 @@ impl ControlClient {
             return Err(refused(address, "its disk is almost full"));
         }
         let status = self.status(to).await?;
-        let groups = match groups {
-            Some(groups) => check_groups(to, &status, groups)?,
-            None => all_groups(to, &status)?,
-        };
+        let holds_all = |node: &NodeStatus| status.groups_of(node.node).len() == status.groups as usize;
+        if groups.is_none() && !status.nodes.iter().all(holds_all) {
+            return Err(status.refused("expected --groups, since not every node of this cluster holds all of them"));
+        }
+        let groups = status.chosen(groups, |_| true)?;
         let node = match new.identity {
             Some(identity) if identity.cluster != status.cluster => {
                 let reason = format!("it is a node of cluster {:016x} already", identity.cluster);
@@ -56,11 +55,11 @@ impl ControlClient {
             Some(identity) => identity.node,
             None => new_number()?,
         };
-        for group in groups.iter().copied().filter(|group| of_member(&status.places, node).all(|(of, _)| of != *group))
-        {
-            self.wait_until_left(address, group).await?;
+        let present = status.groups_of(node);
+        for group in groups.iter().filter(|group| !present.contains(group)) {
+            self.wait_until_left(address, *group).await?;
         }
-        let identity = identity(&status, node);
+        let identity = status.identity(node);
         let others: BTreeSet<String> = status.places.members().into_values().map(|member| member.cluster).collect();
         let join = async |joined: Joined| {
             self.tell(address, None, ControlRequest::Become { identity, joined, others: others.clone() }).await
@@ -68,14 +67,13 @@ impl ControlClient {
         join(groups.iter().map(|group| (*group, None)).collect()).await?;
         let mut added = Vec::new();
         for group in groups {
-            let ask = ControlRequest::AddLearner { group, node, member: new.member.clone() };
-            let position = self.change(to, group, ask).await?;
+            let position = self.change(to, group, GroupRequest::AddLearner(node, new.member.clone())).await?;
             join(Joined::from([(group, Some(position))])).await?;
             added.push((group, position.index));
         }
         for (group, since) in added {
-            self.wait_until_level(to, group, node, since, &mut progress).await?;
-            self.tell_leader(to, group, ControlRequest::Promote { group, node }).await?;
+            self.wait_until_level(address, to, group, (node, since), &mut progress).await?;
+            self.tell_leader(to, group, GroupRequest::Promote(node)).await?;
         }
         Ok(node)
     }
@@ -99,66 +97,109 @@ impl ControlClient {
         since: Option<Position>,
     ) -> Result<Removed> {
         let status = self.status(from).await?;
-        let groups = match groups {
-            Some(groups) => check_groups(from, &status, groups)?,
-            None => (0..status.groups).collect(),
-        };
-        let found = named(from, &status, node)?;
+        let (groups, found) = (status.chosen(groups, |_| true)?, status.named(node)?);
         let node = found.node;
-        let leaves = || of_member(&status.places, node).filter(|(group, _)| groups.contains(group));
+        let leaves = || status.places.of_member(node).filter(|(group, _)| groups.contains(group));
         for (group, membership) in leaves().filter(|(_, membership)| membership.voters.contains(&node)) {
-            check_rest(&status, group, membership, node, force).map_err(|reason| refused(from, reason))?;
+            check_rest(&status, group, membership, node, force)?;
         }
         if let Ok(description) = &found.description {
             // A node whose addition was interrupted has no record of its membership, and would keep the group.
             let here = leaves().filter(|(group, _)| description.groups.contains_key(group));
             let joined = here.map(|(group, membership)| (group, Some(membership.since))).collect();
-            let identity = identity(&status, node);
-            let ask = ControlRequest::Become { identity, joined, others: BTreeSet::new() };
+            let ask = ControlRequest::Become { identity: status.identity(node), joined, others: BTreeSet::new() };
             // The node may have left the group meanwhile.
             self.tell(&found.member.cluster, Some((status.cluster, node)), ask).await.ok();
         }
         for group in groups.iter().copied() {
-            self.tell_leader(from, group, ControlRequest::Remove { group, node, since }).await?;
+            self.tell_leader(from, group, GroupRequest::Remove(node, since)).await?;
         }
-        let is_member = of_member(&status.places, node).any(|(group, _)| !groups.contains(&group));
+        let is_member = status.groups_of(node).iter().any(|group| !groups.contains(group));
         Ok(Removed { node, is_member })
+    }
+
+    /// Makes a node, given by its number or address, the leader of `groups`, in the cluster of the node at `address`; `None` stands for all groups in
+    /// which the node votes. Returns the node's number and its groups when it leads them.
+    ///
+    /// # Errors
+    /// Returns an error if the node is not a voter, does not answer, or is far behind the leader; then nothing has changed in this group. Also if another
+    /// node is elected.
+    pub async fn move_leader(&self, node: &str, address: &str, groups: Option<&[u32]>) -> Result<(u64, Vec<u32>)> {
+        let status = self.status(address).await?;
+        let NodeStatus { node, description, .. } = status.named(node)?;
+        let groups = status.chosen(groups, |group| status.places.get(*group).votes(*node))?;
+        if let Err(reason) = description {
+            // A leader that hands over to a missing node leaves the group without a leader for a moment.
+            return Err(status.refused(format!("node {node} does not answer: {reason}")));
+        }
+        for group in &groups {
+            self.move_leader_of(address, *group, *node).await?;
+        }
+        Ok((*node, groups.into_iter().collect()))
+    }
+
+    async fn move_leader_of(&self, address: &str, group: u32, node: u64) -> Result<()> {
+        // Only once: the group accepts no writes until the next election is over.
+        self.tell_leader(address, group, GroupRequest::HandOver(node)).await?;
+        let mut leader = None;
+        let elected = retry_until(LEADER_DEADLINE, async || {
+            leader = self.describe_by_leader(address, group).await?.and_then(|found| found.leader);
+            Ok((leader == Some(node)).then_some(()))
+        });
+        elected.await?.ok_or_else(|| {
+            let leader = leader.map_or_else(|| "no node".into(), |leader| format!("node {leader}"));
+            refused(
+                address,
+                format!("node {node} was not elected in {LEADER_DEADLINE:?}: {leader} leads group {group}"),
+            )
+        })
     }
 
     /// Waits until a node that is no member of a group has removed what it had of it, but not for ever: if it has not, it keeps that.
     async fn wait_until_left(&self, address: &str, group: u32) -> Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < LEADER_DEADLINE
-            && self.describe(address).await?.groups.get(&group).is_some_and(|found| found.last > 0)
-        {
-            sleep(PAUSE).await;
-        }
-        Ok(())
+        let is_gone = async || {
+            let described = self.describe(address).await?;
+            Ok(described.groups.get(&group).is_none_or(|found| found.last == 0).then_some(()))
+        };
+        retry_until(LEADER_DEADLINE, is_gone).await.map(drop)
     }
 
-    /// Waits until a node has stored the entry `since`, which added it, and lacks few others. Before that entry, a node that comes back may not vote.
+    /// Waits until the node at `address` lacks few entries, and has applied the entry `since`, which added it: before that, a node that comes back may
+    /// not vote.
     async fn wait_until_level(
         &self,
         address: &str,
+        to: &str,
         group: u32,
-        node: u64,
-        since: u64,
+        (node, since): (u64, u64),
         progress: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < LEVEL_DEADLINE {
-            let found = self.describe_by_leader(address, group).await?;
+        let mut silent = None;
+        let is_level = retry_until(LEVEL_DEADLINE, async || {
             // Only the leader has this information. The leader has it only after the node's first reply.
-            if let Some((found, matched)) = found.and_then(|group| Some((group.last, *group.matched.get(&node)?))) {
-                let behind = found.saturating_sub(matched);
-                progress(group, behind);
-                if matched >= since && behind <= LEVEL {
-                    return Ok(());
-                }
+            let found = self.describe_by_leader(to, group).await?;
+            let behind = found.and_then(|found| Some(found.last.saturating_sub(*found.matched.get(&node)?)));
+            let Some(behind) = behind else { return Ok(None) };
+            progress(group, behind);
+            if behind > LEVEL {
+                return Ok(None);
             }
-            sleep(PAUSE).await;
-        }
-        Err(refused(address, format!("node {node} is not level in {LEVEL_DEADLINE:?}")))
+            // A node that does not answer for a moment may still catch up.
+            let own = match self.describe(address).await {
+                Ok(mut own) => own.groups.remove(&group),
+                Err(error @ Error::Io { .. })
+                    if silent.get_or_insert_with(Instant::now).elapsed() > LEADER_DEADLINE =>
+                {
+                    return Err(error);
+                }
+                Err(Error::Io { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            silent = None;
+            Ok(own.filter(|own| own.applied >= since).map(drop))
+        });
+        let late = || refused(to, format!("node {node} is not level in {LEVEL_DEADLINE:?}"));
+        is_level.await?.ok_or_else(late)
     }
 }
 
@@ -168,62 +209,21 @@ fn new_number() -> Result<u64> {
     Ok(1 << 40 | draw()? >> 24)
 }
 
-fn identity(status: &Status, node: u64) -> Identity {
-    Identity { cluster: status.cluster, node, groups: status.groups }
-}
-
-/// The member with this number or address.
-pub(super) fn named<'a>(address: &str, status: &'a Status, node: &str) -> Result<&'a NodeStatus> {
-    let is_named = |status: &&NodeStatus| {
-        let NodeStatus { node: number, member, .. } = status;
-        number.to_string() == node || member.cluster == node || member.clients == node
-    };
-    let found = status.nodes.iter().find(is_named).filter(|found| !status.groups_of(found.node).is_empty());
-    found.ok_or_else(|| refused(address, format!("expected the number or an address of a member, found {node}")))
-}
-
-/// The groups of which this node is a member.
-fn of_member(places: &Places, node: u64) -> impl Iterator<Item = (u32, &Membership)> {
-    let memberships = places.0.iter().filter_map(|(group, place)| Some((*group, place.membership.as_ref()?)));
-    memberships.filter(move |(_, membership)| membership.members.contains_key(&node))
-}
-
-pub(super) fn check_groups(address: &str, status: &Status, groups: &[u32]) -> Result<BTreeSet<u32>> {
-    match groups.iter().find(|group| **group >= status.groups) {
-        None => Ok(groups.iter().copied().collect()),
-        Some(group) => Err(refused(address, format!("expected groups below {}, found {group}", status.groups))),
-    }
-}
-
-/// All groups of the cluster; an error unless every node is a member of each.
-fn all_groups(address: &str, status: &Status) -> Result<BTreeSet<u32>> {
-    let groups: BTreeSet<u32> = (0..status.groups).collect();
-    let have_all = status.nodes.iter().all(|node| status.groups_of(node.node).len() == groups.len());
-    match have_all {
-        true => Ok(groups),
-        false => Err(refused(address, "expected --groups, since not every node of this cluster holds all of them")),
-    }
-}
-
 /// Checks that a group still has a majority without one of its voters.
-fn check_rest(
-    status: &Status,
-    group: u32,
-    membership: &Membership,
-    node: u64,
-    force: bool,
-) -> std::result::Result<(), String> {
+fn check_rest(status: &Status, group: u32, membership: &Membership, node: u64, force: bool) -> Result<()> {
     let rest: Vec<u64> = membership.voters.iter().copied().filter(|voter| *voter != node).collect();
-    if rest.is_empty() {
-        return Err(format!("node {node} is the last one of group {group}: add another one to it first"));
-    }
     let living = rest.iter().filter(|voter| status.group(**voter, group).is_some()).count();
-    match force || living > rest.len() / 2 {
-        true => Ok(()),
-        false => Err(format!(
-            "of the {} voters that group {group} would have without node {node}, {living} answer, which is no majority: start the others first, or \
-             give --force",
-            rest.len()
-        )),
+    if rest.is_empty() {
+        return Err(
+            status.refused(format!("node {node} is the last one of group {group}: add another one to it first"))
+        );
     }
+    if force || living > rest.len() / 2 {
+        return Ok(());
+    }
+    Err(status.refused(format!(
+        "of the {} voters that group {group} would have without node {node}, {living} answer, which is no majority: start the others first, or give \
+         --force",
+        rest.len()
+    )))
 }

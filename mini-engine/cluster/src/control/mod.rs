@@ -1,11 +1,9 @@
-//! Creating, changing and describing a cluster: the part of the nodes, and the part of the commands.
+//! Creating, changing and describing a cluster: the part of the commands. That of the nodes is in `inbound` and `group`.
 
-pub(crate) mod answer;
 mod backup;
 mod check;
 mod client;
 mod init;
-mod leader;
 mod members;
 mod new_directory;
 mod rebalance;

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::iter::from_fn;
 
-use super::client::{ControlClient, refused};
-use super::members::named;
+use super::client::ControlClient;
 use super::status::Status;
 use crate::error::Result;
+use crate::places::Membership;
 
 /// A group's members, which all vote, and its leader.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl ControlClient {
         let mut planned = None;
         for done in 0.. {
             let status = self.status(address).await?;
-            let groups = table(address, &status)?;
+            let groups = table(&status)?;
             let steps: Vec<Move> = plan(groups.clone()).collect();
             if is_plan {
                 steps.iter().for_each(|step| begins(step.to_string()));
@@ -68,37 +68,34 @@ impl ControlClient {
             }
             let Some(step) = steps.first() else { break };
             if done == *planned.get_or_insert(steps.len()) {
-                return Err(refused(
-                    address,
-                    format!("not even after the {done} planned moves: what else moves groups or leaders?"),
-                ));
+                let why = format!("not even after the {done} planned moves: what else moves groups or leaders?");
+                return Err(status.refused(why));
             }
             begins(step.to_string());
-            let made = self.carry_out(address, *step, &status, &groups, &mut progress).await;
-            made.map_err(|error| refused(address, format!("could not {step}, after {done} moves: {error}")))?;
+            let made = self.carry_out(*step, &status, &groups, &mut progress).await;
+            made.map_err(|error| status.refused(format!("could not {step}, after {done} moves: {error}")))?;
         }
         Ok(())
     }
 
     async fn carry_out(
         &self,
-        address: &str,
         step: Move,
         status: &Status,
         groups: &[Held],
         progress: impl FnMut(u32, u64),
     ) -> Result<()> {
         let Move { group: number, from, to } = step;
-        let (group, name) = (Some(&[number][..]), to.to_string());
+        let (address, group, name) = (&status.address, Some(&[number][..]), to.to_string());
         let Some(from) = from else { return self.move_leader(&name, address, group).await.map(drop) };
         let finish = async {
-            self.add(&named(address, status, &name)?.member.cluster, address, group, progress).await?;
+            self.add(&status.named(&name)?.member.cluster, address, group, progress).await?;
             let status = self.status(address).await?;
-            let Held { members, leader } = &table(address, &status)?[number as usize];
+            let Held { members, leader } = &table(&status)?[number as usize];
             let mut expected = groups[number as usize].members.clone();
             expected.insert(to);
             if *members != expected {
-                return Err(refused(address, format!("expected the members {expected:?}, found {members:?}")));
+                return Err(status.refused(format!("expected the members {expected:?}, found {members:?}")));
             }
             if *leader == from {
                 self.move_leader(&name, address, group).await?;
@@ -109,13 +106,13 @@ impl ControlClient {
         let ways = format!(
             "undo it by `cluster remove {to} --groups {number}`, or complete it by `cluster add` and `cluster remove {from} --groups {number}`"
         );
-        finish.await.map(drop).map_err(|error| refused(address, format!("{error}; {ways}")))
+        finish.await.map(drop).map_err(|error| status.refused(format!("{error}; {ways}")))
     }
 }
 
 /// The members and leaders of all groups; an error beside a fault or a change of members.
-fn table(address: &str, status: &Status) -> Result<Vec<Held>> {
-    let refuse = |why: String| refused(address, format!("{why}: nothing moves beside a fault"));
+fn table(status: &Status) -> Result<Vec<Held>> {
+    let refuse = |why: String| status.refused(format!("{why}: nothing moves beside a fault"));
     for node in &status.nodes {
         let found = node.description.as_ref();
         let found = found.map_err(|why| refuse(format!("node {} does not answer ({why})", node.node)))?;
@@ -126,16 +123,16 @@ fn table(address: &str, status: &Status) -> Result<Vec<Held>> {
     let held = |group| {
         let leader = status.leader(group).and_then(|leader| Some((leader, status.group(leader, group)?)));
         let (leader, newest) = leader.ok_or_else(|| refuse(format!("group {group} has no leader")))?;
-        let voters: BTreeSet<u64> = newest.voters.iter().copied().collect();
-        if let Some(node) = newest.members.keys().find(|node| !voters.contains(node)) {
+        let Membership { members, voters, .. } = &newest.membership;
+        if let Some(node) = members.keys().find(|node| !voters.contains(node)) {
             let ways = format!("repeat `cluster add` of it, or undo it by `cluster remove {node} --groups {group}`");
             return Err(refuse(format!("node {node} has no vote in group {group} ({ways})")));
         }
-        // No newer members wait in the leader's log.
-        let committed = status.places.get(group).membership;
-        let committed = committed.filter(|found| found.members == newest.members && found.voters == voters);
-        let committed = committed.ok_or_else(|| refuse(format!("the members of group {group} are being changed")))?;
-        Ok(Held { members: committed.voters, leader })
+        // Newer members may wait in the leader's log.
+        if status.places.get(group).membership.as_ref() != Some(&newest.membership) {
+            return Err(refuse(format!("the members of group {group} are being changed")));
+        }
+        Ok(Held { members: voters.clone(), leader })
     };
     (0..status.groups).map(held).collect()
 }

@@ -21,7 +21,7 @@ use openraft::{LogId, LogIdOptionExt, RaftLogReader, Vote};
 use openraft_mini_engine::{LogStore, Logs, StoredState};
 
 use super::backup::Backup;
-use super::new_directory::{NewDirectory, unusable};
+use super::new_directory::make_directory;
 use crate::error::{Error, Result, io};
 use crate::identity::{Identity, Joined, Record, draw, state_of};
 use crate::types::{Member, Position, TypeConfig};
@@ -44,31 +44,33 @@ pub async fn recover(
     mut progress: impl FnMut(u32, &Path, Position),
 ) -> Result<u64> {
     let sources = from.iter().map(|dir| Source::open(dir)).collect::<Result<Vec<_>>>()?;
-    let Some(first) = sources.first() else { return Err(unusable(dir, "expected a directory to recover from")) };
+    let Some(first) = sources.first() else { return Err(Error::unusable(dir, "expected a directory to recover from")) };
     if let Some(other) = sources.iter().find(|other| (other.cluster, other.count) != (first.cluster, first.count)) {
         let reason = format!("expected cluster {:016x}, found {:016x}", first.cluster, other.cluster);
-        return Err(unusable(&other.dir, reason));
+        return Err(Error::unusable(&other.dir, reason));
     }
-    let new = NewDirectory::create(dir)?;
-    let log = new.path().join("log");
-    let logs = Logs::open(&log).map_err(io("create", log.display()))?;
-    let cluster = draw()?;
-    let mut record = Record::new(Identity { cluster, node: NODE, groups: first.count });
-    // The copies of only one group are open at a time, because each takes memory and file handles.
-    for group in 0..first.count {
-        let copy = newest(&sources, group).await?;
-        let (from, last) = (copy.from, Position::of(&copy.last));
-        let state = state_of(new.path(), group);
-        copy.state.copy_to(&state).map_err(io("copy", state.display()))?;
-        let joined = copy.write_log(&logs, group, &member).await;
-        let joined = joined.map_err(io("write", format!("the log of group {group}")))?;
-        record.join(Joined::from([(group, Some(joined))]));
-        progress(group, from, last);
-    }
-    logs.close().map_err(io("write", log.display()))?;
-    // This file comes last: without it, no node starts on what a killed command has left.
-    record.write(&StdFs, new.path())?;
-    new.complete().map(|()| cluster)
+    make_directory(dir, async |dir: &Path| {
+        let log = dir.join("log");
+        let logs = Logs::open(&log).map_err(io("create", log.display()))?;
+        let cluster = draw()?;
+        let mut record = Record::new(Identity { cluster, node: NODE, groups: first.count });
+        // The copies of only one group are open at a time, because each takes memory and file handles.
+        for group in 0..first.count {
+            let copy = newest(&sources, group).await?;
+            let (from, last) = (copy.from, Position::of(&copy.last));
+            let state = state_of(dir, group);
+            copy.state.copy_to(&state).map_err(io("copy", state.display()))?;
+            let joined = copy.write_log(&logs, group, &member).await;
+            let joined = joined.map_err(io("write", format!("the log of group {group}")))?;
+            record.join(Joined::from([(group, Some(joined))]));
+            progress(group, from, last);
+        }
+        logs.close().map_err(io("write", log.display()))?;
+        // This file comes last: without it, no node starts on what a killed command has left.
+        record.write(&StdFs, dir)?;
+        Ok(cluster)
+    })
+    .await
 }
 
 /// Chooses the copy of a group. Fails if there is none, or if another copy has applied an entry that the chosen one lacks: they are not of one history.
@@ -80,7 +82,7 @@ async fn newest(sources: &[Source], group: u32) -> Result<GroupCopy<'_>> {
     copies.sort_by_key(|copy| (copy.last, copy.applied));
     let Some(mut newest) = copies.pop() else {
         let reason = format!("expected group {group}, found no data of it: give a directory that has it as well");
-        return Err(unusable(&sources[sources.len() - 1].dir, reason));
+        return Err(Error::unusable(&sources[sources.len() - 1].dir, reason));
     };
     for other in copies {
         if let Some(applied) = other.applied
@@ -89,7 +91,7 @@ async fn newest(sources: &[Source], group: u32) -> Result<GroupCopy<'_>> {
             let (newest, other) = (newest.from.display(), other.from);
             let reason =
                 format!("group {group} has applied entry {applied}, which is not in {newest}: give only one of them");
-            return Err(unusable(other, reason));
+            return Err(Error::unusable(other, reason));
         }
     }
     Ok(newest)
@@ -115,15 +117,15 @@ impl Source {
             return Ok(Self { dir, cluster, count: here.len() as u32, here, logs: None });
         }
         let record = Record::read(&StdFs, &dir)?;
-        let record = record.ok_or_else(|| unusable(&dir, "expected backup.json or node.json, found neither"))?;
+        let record = record.ok_or_else(|| Error::unusable(&dir, "expected backup.json or node.json, found neither"))?;
         let log = dir.join("log");
         let options = Logs::options().read_only(true).create_if_missing(false);
         let logs = Logs::open_with(&log, options, Arc::new(StdFs)).map_err(io("open", log.display()));
         let logs = logs.map_err(|error| match error {
-            Error::Engine(EngineError::Locked { .. }) => unusable(&dir, "a node runs here: stop it first"),
+            Error::Engine(EngineError::Locked { .. }) => Error::unusable(&dir, "a node runs here: stop it first"),
             other => other,
         })?;
-        let Identity { cluster, groups: count, .. } = record.identity;
+        let Identity { cluster, groups: count, .. } = record.identity();
         let here = record.joined.into_keys().map(|group| (group, None)).collect();
         Ok(Self { dir, cluster, count, here, logs: Some(logs) })
     }
@@ -141,7 +143,10 @@ impl Source {
         if let Some(expected) = expected
             && applied.as_ref().map(Position::of) != Some(*expected)
         {
-            return Err(unusable(&dir, format!("expected entries up to {expected:?}, found them up to {applied:?}")));
+            return Err(Error::unusable(
+                &dir,
+                format!("expected entries up to {expected:?}, found them up to {applied:?}"),
+            ));
         }
         let (mut store, mut last) = (None, applied);
         if let Some(logs) = &self.logs {
@@ -152,7 +157,7 @@ impl Source {
             if let Some(purged) = purged.filter(|purged| Some(*purged) > applied) {
                 let reason =
                     format!("the log begins after entry {purged}, which is not in the state: no node can use them");
-                return Err(unusable(&dir, reason));
+                return Err(Error::unusable(&dir, reason));
             }
             last = last.max(last_log_id);
             store = Some(opened);

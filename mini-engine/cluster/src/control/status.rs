@@ -1,12 +1,13 @@
 //! [`Status`]: the state of a whole cluster, as its nodes describe it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 
-use super::client::ControlClient;
+use super::client::{ControlClient, refused};
 use crate::clock::{ClockOffset, ahead_of_most};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::identity::Identity;
 use crate::places::Places;
 use crate::slots::slots_of;
 use crate::types::Member;
@@ -23,6 +24,8 @@ pub struct Status {
     pub nodes: Vec<NodeStatus>,
     /// The places of the groups, as far as any of the nodes has them.
     pub places: Places,
+    /// The node that was queried first.
+    pub(super) address: String,
 }
 
 /// The state of one node of a cluster.
@@ -44,8 +47,7 @@ impl ControlClient {
     /// # Errors
     /// Returns an error if that node cannot be reached, or belongs to no cluster.
     pub async fn status(&self, address: &str) -> Result<Status> {
-        let (cluster, mut places) = self.cluster(address).await?;
-        let own = self.describe(address).await?.member;
+        let (cluster, Description { member: own, mut places, .. }) = self.cluster(address).await?;
         let mut nodes = BTreeMap::from([(cluster.node, self.status_of((cluster.cluster, cluster.node), own).await)]);
         loop {
             // A node may know more members than the one that was queried first.
@@ -62,7 +64,7 @@ impl ControlClient {
         let members = places.members();
         nodes.retain(|node, _| *node == cluster.node || members.contains_key(node));
         let nodes = nodes.into_values().collect();
-        Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, places })
+        Ok(Status { cluster: cluster.cluster, groups: cluster.groups, nodes, places, address: address.to_owned() })
     }
 
     /// The status of this node of this cluster. Another node at its address, or one that has lost its directory, is not taken for it.
@@ -77,6 +79,34 @@ impl ControlClient {
 }
 
 impl Status {
+    pub(super) fn refused(&self, reason: impl Into<String>) -> Error {
+        refused(&self.address, reason)
+    }
+
+    pub(super) fn identity(&self, node: u64) -> Identity {
+        Identity { cluster: self.cluster, node, groups: self.groups }
+    }
+
+    /// The member with this number or address.
+    pub(super) fn named(&self, node: &str) -> Result<&NodeStatus> {
+        let is_named = |status: &&NodeStatus| {
+            let NodeStatus { node: number, member, .. } = status;
+            number.to_string() == node || member.cluster == node || member.clients == node
+        };
+        let found = self.nodes.iter().find(is_named).filter(|found| !self.groups_of(found.node).is_empty());
+        found.ok_or_else(|| self.refused(format!("expected the number or an address of a member, found {node}")))
+    }
+
+    /// The groups with these numbers; without numbers, those that are meant.
+    pub(super) fn chosen(&self, groups: Option<&[u32]>, is_meant: impl Fn(&u32) -> bool) -> Result<BTreeSet<u32>> {
+        let meant = || (0..self.groups).filter(is_meant).collect();
+        let chosen: BTreeSet<u32> = groups.map_or_else(meant, |groups| groups.iter().copied().collect());
+        match chosen.range(self.groups..).next().copied() {
+            Some(group) => Err(self.refused(format!("expected groups below {}, found {group}", self.groups))),
+            None => Ok(chosen),
+        }
+    }
+
     /// The leader of a group, if some node reports that it leads the group.
     pub fn leader(&self, group: u32) -> Option<u64> {
         let leads = |node: &&NodeStatus| {
@@ -124,8 +154,7 @@ impl Status {
 
     /// The groups of which a node is a member, whether it holds them already or is still receiving them.
     pub fn groups_of(&self, node: u64) -> Vec<u32> {
-        let members = |group: &u32| self.places.get(*group).members().any(|(member, _)| member == node);
-        (0..self.groups).filter(members).collect()
+        self.places.of_member(node).map(|(group, _)| group).collect()
     }
 
     /// Whether a node votes in every group of which it is a member.

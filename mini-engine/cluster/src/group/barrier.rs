@@ -13,20 +13,16 @@
 //! in the database may expire, the read first proposes an empty proposal, a tick. When the tick is applied, it also serves as the barrier. In any case
 //! the read sees the instant that is stored with the last entry: so a key that has expired for one read is gone for later ones, on all nodes.
 
-use std::sync::Arc;
+use std::sync::Weak;
 use std::time::Duration;
 
-use mini_engine_server::replicated::AppliedInstant;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{LinearizerOption, RaftNetworkFactory};
-use openraft_mini_engine::State;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::proposals::Submission;
-use super::raft::Raft;
+use super::handle::{Group, Waiting};
 use super::refused::Refused;
-use crate::clock::GroupClock;
 use crate::network::{Peer, Peers};
 use crate::types::Member;
 
@@ -37,29 +33,27 @@ const HEAR_MAJORITY: Duration = Duration::from_secs(2);
 /// The maximum time of a whole barrier: committed entries may still have to be applied. A read waits for two at most: the one under way, and its own.
 const DEADLINE: Duration = Duration::from_millis(2500);
 
-/// The channel to a read that waits for a barrier.
-pub(super) type Waiting = oneshot::Sender<Result<(), Refused>>;
-
 pub(super) struct Barrier {
-    pub(super) raft: Raft,
-    pub(super) state: State,
-    pub(super) instant: AppliedInstant,
-    pub(super) clock: Arc<GroupClock>,
     /// A weak handle, so that the queue ends with the group.
-    pub(super) writes: mpsc::WeakUnboundedSender<Submission>,
-    pub(super) peers: Peers,
+    group: Weak<Group>,
+    peers: Peers,
     /// The leader that was asked last.
-    pub(super) leader: Option<(u64, Member, Peer)>,
+    leader: Option<(u64, Member, Peer)>,
 }
 
 impl Barrier {
-    /// Runs barriers until the sender of `waiting` is dropped.
+    pub(super) fn new(group: Weak<Group>, peers: Peers) -> Self {
+        Self { group, peers, leader: None }
+    }
+
+    /// Runs barriers until the group is dropped.
     pub(super) async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
         let mut together = Vec::new();
         while waiting.recv_many(&mut together, usize::MAX).await > 0 {
-            let outcome = timeout(DEADLINE, self.pass())
-                .await
-                .unwrap_or_else(|_| Err(Refused::NoMajority("what was committed is not applied yet".into())));
+            let Some(group) = self.group.upgrade() else { return };
+            let outcome = timeout(DEADLINE, self.pass(&group)).await;
+            let late = |_| Err(Refused::NoMajority("what was committed is not applied yet".into()));
+            let outcome = outcome.unwrap_or_else(late);
             for answer in together.drain(..) {
                 // The client may have disconnected.
                 answer.send(outcome.clone()).ok();
@@ -67,23 +61,15 @@ impl Barrier {
         }
     }
 
-    async fn pass(&mut self) -> Result<(), Refused> {
-        match self.other_leader() {
-            Some((leader, member)) => self.follow(leader, member).await?,
-            None => self.lead().await?,
+    async fn pass(&mut self, group: &Group) -> Result<(), Refused> {
+        match other_leader(group) {
+            Some((leader, member)) => self.follow(group, leader, member).await?,
+            None => lead(group).await?,
         }
-        self.instant.recover(&self.state.db()).map_err(|error| Refused::NoMajority(error.to_string()))
+        group.instant.recover(&group.db()).map_err(|error| Refused::NoMajority(error.to_string()))
     }
 
-    /// The leader, if it is another node.
-    fn other_leader(&self) -> Option<(u64, Member)> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let leader = metrics.current_leader.filter(|leader| *leader != metrics.id)?;
-        Some((leader, metrics.membership_config.membership().get_node(&leader)?.clone()))
-    }
-
-    async fn follow(&mut self, leader: u64, member: Member) -> Result<(), Refused> {
+    async fn follow(&mut self, group: &Group, leader: u64, member: Member) -> Result<(), Refused> {
         let known = self.leader.take().filter(|(node, at, _)| (*node, at) == (leader, &member));
         let peer = match known {
             Some((.., peer)) => peer,
@@ -92,34 +78,27 @@ impl Barrier {
         let (.., peer) = self.leader.insert((leader, member, peer));
         let index = peer.read_index(HEAR_MAJORITY).await;
         let index = index.map_err(|error| Refused::NoMajority(format!("this node asked the leader: {error}")))?;
-        let applied = self.raft.wait(None).applied_index_at_least(Some(index), "a read of a follower").await;
+        let applied = group.raft.wait(None).applied_index_at_least(Some(index), "a read of a follower").await;
         applied.map(drop).map_err(|_| Refused::ended())
     }
+}
 
-    async fn lead(&self) -> Result<(), Refused> {
-        if self.is_behind() {
-            return self.tick().await;
-        }
+fn other_leader(group: &Group) -> Option<(u64, Member)> {
+    let metrics = group.metrics.borrow_watched();
+    let leader = metrics.current_leader.filter(|leader| *leader != metrics.id)?;
+    Some((leader, metrics.membership_config.membership().get_node(&leader)?.clone()))
+}
+
+async fn lead(group: &Group) -> Result<(), Refused> {
+    // Whether something that is still there by the instant may have expired by the leader's time.
+    let is_behind = || group.clock.millis() > group.instant.millis() + TICK_MILLIS;
+    if !(group.db().has_expiring_entries() && is_behind()) {
         let by_read_index = LinearizerOption::new(Some(Duration::ZERO), true).with_wait_timeout(HEAR_MAJORITY);
-        self.raft.ensure_linearizable(by_read_index).await.map(drop).map_err(Refused::of_read)
+        return group.raft.ensure_linearizable(by_read_index).await.map(drop).map_err(Refused::of_read);
     }
-
-    /// Whether something that is still there by the instant may have expired by the leader's time.
-    fn is_behind(&self) -> bool {
-        self.state.db().has_expiring_entries() && self.clock.millis() > self.instant.millis() + TICK_MILLIS
-    }
-
-    async fn tick(&self) -> Result<(), Refused> {
-        let (answer, answered) = oneshot::channel();
-        let queue = self.writes.upgrade().ok_or_else(Refused::ended)?;
-        queue.send(Submission { writes: Vec::new(), answer }).map_err(|_| Refused::ended())?;
-        drop(queue);
-        match answered.await {
-            Ok(Ok(_)) => Ok(()),
-            // A tick changes nothing but the instant, so the client may repeat the read.
-            Ok(Err(Refused::Uncertain(why))) => Err(Refused::NoMajority(why)),
-            Ok(Err(refused)) => Err(refused),
-            Err(_) => Err(Refused::ended()),
-        }
+    match group.write(Vec::new()).await {
+        // A tick changes nothing but the instant, so the client may repeat the read.
+        Err(Refused::Uncertain(why)) => Err(Refused::NoMajority(why)),
+        ticked => ticked.map(drop),
     }
 }

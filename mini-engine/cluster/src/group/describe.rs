@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use openraft::async_runtime::WatchReceiver;
+use openraft::type_config::alias::StoredMembershipOf;
 use openraft::{Instant as _, LogIdOptionExt, RaftMetrics, ServerState};
 
 use super::handle::Group;
@@ -40,7 +41,7 @@ impl Group {
                 && node != metrics.id
             {
                 let why = "the log is too long to be kept for a node that lacks entries: the node will get a snapshot";
-                tracing::warn!(group = self.number(), node, "{why}");
+                tracing::warn!(group = self.number, node, "{why}");
             }
             (purged, self.retention.first())
         };
@@ -51,7 +52,6 @@ impl Group {
 
     pub(crate) fn describe(&self) -> GroupDescription {
         let metrics = self.metrics.borrow_watched();
-        let membership = metrics.membership_config.membership();
         let matched = metrics.replication.iter().flatten();
         GroupDescription {
             leader: leader(&metrics),
@@ -60,8 +60,7 @@ impl Group {
             applied: metrics.last_applied.index().unwrap_or(0),
             instant: self.instant.millis(),
             refuses_growth: self.refuses_growth(),
-            members: membership.nodes().map(|(node, member)| (*node, member.clone())).collect(),
-            voters: membership.voter_ids().collect(),
+            membership: membership(&metrics.membership_config),
             matched: matched.map(|(node, last)| (*node, last.index().unwrap_or(0))).collect(),
         }
     }
@@ -91,13 +90,17 @@ impl Group {
     /// The place of the group, as far as this node is certain of it.
     pub(crate) fn place(&self) -> Place {
         let metrics = self.metrics.borrow_watched();
-        let stored = &metrics.committed_membership_config;
-        let membership = stored.log_id().as_ref().map(|log_id| Membership {
-            since: Position::of(log_id),
-            members: stored.nodes().map(|(node, member)| (*node, member.clone())).collect(),
-            voters: stored.voter_ids().collect(),
-        });
+        let committed = &metrics.committed_membership_config;
+        let membership = committed.log_id().is_some().then(|| membership(committed));
         Place { membership, leader: leader(&metrics).map(|leader| (metrics.current_term, leader)) }
+    }
+}
+
+fn membership(stored: &StoredMembershipOf<TypeConfig>) -> Membership {
+    Membership {
+        since: stored.log_id().as_ref().map(Position::of).unwrap_or_default(),
+        members: stored.nodes().map(|(node, member)| (*node, member.clone())).collect(),
+        voters: stored.voter_ids().collect(),
     }
 }
 

@@ -5,13 +5,11 @@
 
 mod barrier;
 mod changes;
-mod config;
 mod describe;
 mod handle;
-mod pace;
+mod open;
 mod parts;
 mod proposals;
-mod raft;
 mod refused;
 mod room;
 

@@ -13,8 +13,8 @@ use openraft::type_config::alias::OneshotReceiverOf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::raft::Raft;
 use super::refused::Refused;
+use crate::application::Raft;
 use crate::clock::GroupClock;
 use crate::types::TypeConfig;
 
@@ -35,6 +35,7 @@ pub(super) struct Submission {
 }
 
 type Applied = OneshotReceiverOf<TypeConfig, ClientWriteResult<TypeConfig>>;
+/// The number of replies for each client, in the order of the proposal.
 type Waiting = Vec<(usize, oneshot::Sender<Result<Vec<Vec<u8>>, Refused>>)>;
 
 /// Proposes the submissions of the queue, until the sender of the queue is dropped.
@@ -86,19 +87,14 @@ async fn answer_when_applied(applied: Applied, waiting: Waiting, _place: Option<
 
 fn answer(waiting: Waiting, outcome: Result<Replies, Refused>) {
     let expected: usize = waiting.iter().map(|(writes, _)| writes).sum();
-    let mut replies = match outcome {
-        Ok(Replies(replies)) if replies.len() == expected => Ok(replies.into_iter()),
-        Ok(Replies(replies)) => {
-            let found = replies.len();
-            Err(Refused::Uncertain(format!("expected {expected} replies of the group, found {found}")))
+    let mut outcome = match outcome {
+        Ok(Replies(replies)) if replies.len() != expected => {
+            Err(Refused::Uncertain(format!("expected {expected} replies of the group, found {}", replies.len())))
         }
-        Err(refused) => Err(refused),
+        outcome => outcome.map(|Replies(replies)| replies.into_iter()),
     };
     for (writes, answer) in waiting {
-        let own = match &mut replies {
-            Ok(replies) => Ok(replies.take(writes).collect()),
-            Err(refused) => Err(refused.clone()),
-        };
+        let own = outcome.as_mut().map(|replies| replies.take(writes).collect()).map_err(|refused| refused.clone());
         // The client may have disconnected.
         answer.send(own).ok();
     }

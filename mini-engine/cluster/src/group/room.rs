@@ -1,10 +1,10 @@
 //! Whether a group accepts more data, and the compactions that make room for it.
 //!
 //! Each node measures its disk about each second, and tells the others whether it is almost full. A leader refuses writes that add data while its own
-//! disk is almost full, or while the live voters with room are no majority; if they are one, it makes one of them the leader instead. Followers refuse
-//! no entries: so removals are committed, and all nodes stay alike.
+//! disk is almost full, or while the live voters with room are no majority; if they are one, it makes one of them the leader instead. It also
+//! refuses them while the group has more than its quota. Followers refuse no entries: so removals are committed, and all nodes stay alike.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +12,8 @@ use mini_engine::Error;
 use mini_engine_server::replicated::KEYSPACE;
 use tokio::task::spawn_blocking;
 
-use super::changes::LEVEL;
-use super::handle::Group;
-use super::pace::Pace;
+use super::handle::{Group, Pace};
+use crate::space::table_bytes;
 
 /// A compaction is worth it if it frees this part of the tables.
 const PART_FREED: u64 = 16;
@@ -28,9 +27,14 @@ impl Group {
         self.refuses_growth.load(Ordering::Relaxed)
     }
 
-    /// Compacts what was removed if it is time, because the node lacks room. Called about each second; `one_group` is locked while one of the node's
+    /// Whether the group's tables have more bytes. After they had, they must have a quarter less.
+    pub(crate) fn has_more_than(&self, bytes: u64) -> bool {
+        table_bytes(&self.db()) > if self.refuses_growth() { bytes - bytes / 4 } else { bytes }
+    }
+
+    /// Compacts what was removed if it is time, because the node or the group lacks room. Called about each second; `one_group` is locked while one of the node's
     /// groups is compacted.
-    pub(crate) fn compact(&self, lacks_room: bool, one_group: &Arc<Mutex<()>>) {
+    pub(crate) fn compact(self: &Arc<Self>, lacks_room: bool, one_group: &Arc<Mutex<()>>) {
         let Ok(mut pace) = self.pace.try_lock() else { return };
         if !lacks_room {
             *pace = Pace::default();
@@ -41,44 +45,39 @@ impl Group {
             return;
         }
         drop(pace);
-        let (one_group, pace, applied_bytes) =
-            (Arc::clone(one_group), Arc::clone(&self.pace), Arc::clone(&self.applied_bytes));
-        let (db, number, damage) = (self.db(), self.number(), self.damage.clone());
+        let (group, one_group) = (Arc::clone(self), Arc::clone(one_group));
         spawn_blocking(move || {
-            let (Ok(_one_group), Ok(mut pace)) = (one_group.try_lock(), pace.try_lock()) else { return };
+            let (Ok(_one_group), Ok(mut pace)) = (one_group.try_lock(), group.pace.try_lock()) else { return };
             // Dropped before the locks are released.
-            let db = db;
-            let tables = || db.metrics().levels.iter().map(|level| level.bytes).sum::<u64>();
+            let db = group.db();
             // The next purge makes a snapshot first, so the log becomes shorter, too.
-            applied_bytes.store(u64::MAX / 2, Ordering::Relaxed);
+            group.applied_bytes.store(u64::MAX / 2, Ordering::Relaxed);
             let flushed = db.flush();
-            let before = tables();
+            let before = table_bytes(&db);
             match flushed.and_then(|()| db.keyspace(KEYSPACE)?.compact_range(..)) {
                 Ok(()) | Err(Error::Closed) => {}
-                Err(error @ Error::Corruption { .. }) => _ = damage.send_replace(Some(error.to_string())),
-                Err(error) => tracing::warn!(group = number, %error, "could not compact a group without room"),
+                Err(error @ Error::Corruption { .. }) => group.failure.tell(error),
+                Err(error) => tracing::warn!(group = group.number, %error, "could not compact a group without room"),
             }
-            let has_freed = before.saturating_sub(tables()) >= (before / PART_FREED).max(1);
+            let has_freed = before.saturating_sub(table_bytes(&db)) >= (before / PART_FREED).max(1);
             pace.pause = if has_freed { Pace::default().pause } else { (2 * pace.pause).min(LONGEST_PAUSE) };
             pace.left = pace.pause;
         });
     }
 
-    /// As the leader, decides whether writes that add data are refused. `reports` says which other nodes lacked room when they were heard last.
-    pub(crate) async fn decide_growth(&self, lacks_room: bool, reports: &BTreeMap<u64, bool>) {
-        let (own, now, live) = (*self.raft.node_id(), self.describe(), self.followers());
-        let lacks_room = |node: &u64| if *node == own { lacks_room } else { reports.get(node) == Some(&true) };
-        let live = now.voters.iter().copied().filter(|node| *node == own || live.contains(node));
-        let (lacking, with_room): (Vec<u64>, Vec<u64>) = live.partition(lacks_room);
-        let (leads, has_majority) = (self.leads().is_ok(), with_room.len() > now.voters.len() / 2);
-        let matched = |node: &u64| now.matched.get(node).copied().unwrap_or(0);
-        let next = with_room.into_iter().filter(|node| matched(node) + LEVEL >= now.last).max_by_key(matched);
-        let next = next.filter(|_| leads && has_majority && lacking.contains(&own));
-        let is_short = lacking.contains(&own) || !has_majority && !lacking.is_empty();
+    /// As the leader, decides whether writes that add data are refused. `lacking` has the nodes that lacked room when they were heard last.
+    pub(crate) async fn decide_growth(&self, lacking: &BTreeSet<u64>, is_too_large: bool) {
+        let (own, followers, voters) = (*self.raft.node_id(), self.followers(), self.describe().membership.voters);
+        let (leads, lacks_room) = (self.leads().is_ok(), lacking.contains(&own));
+        let live = voters.iter().filter(|node| **node == own || followers.contains(node));
+        let (without_room, with_room): (Vec<u64>, Vec<u64>) = live.partition(|node| lacking.contains(node));
+        let has_majority = with_room.len() > voters.len() / 2;
+        let next = if leads && lacks_room && has_majority { self.fit_leader(lacking) } else { None };
+        let is_short = lacks_room || is_too_large || !has_majority && !without_room.is_empty();
         let refuses = leads && is_short && next.is_none();
         if self.refuses_growth.swap(refuses, Ordering::Relaxed) != refuses {
             let does = if refuses { "refuses" } else { "no longer refuses" };
-            tracing::warn!(group = self.number(), "this node {does} writes that add data");
+            tracing::warn!(group = self.number, "this node {does} writes that add data");
         }
         match next {
             Some(next) => self.hand_over_to(next).await,

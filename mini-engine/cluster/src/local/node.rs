@@ -21,13 +21,12 @@
 //! ones have forgotten what the node had. The groups in `left` of `node.json` do not come back: an older version removed their votes.
 
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, SetOnce};
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
 
 use super::groups::Groups;
 use crate::error::{Error, Result, io};
@@ -40,17 +39,14 @@ use crate::wire::control::Description;
 use crate::wire::handshake::Audience;
 use crate::wire::version;
 
-/// A stopped group may hold its log open for a moment: opening is tried this many times.
-const TRIES: usize = 100;
-const PAUSE: Duration = Duration::from_millis(50);
 /// The time in which a node that starts may find out that it is an older copy, before it opens its groups. Longer than connecting to a node takes.
 const ADMISSION: Duration = Duration::from_secs(if cfg!(test) { 30 } else { 5 });
 
 /// This node.
 pub(crate) struct Local {
     pub(crate) parts: Parts,
-    /// Changes only once, when the node joins a cluster.
-    groups: watch::Sender<Option<Arc<Groups>>>,
+    /// There once the node belongs to a cluster.
+    groups: SetOnce<Arc<Groups>>,
     /// The contents of `node.json`. Locked while groups are added and removed.
     record: Mutex<Option<Record>>,
 }
@@ -58,18 +54,18 @@ pub(crate) struct Local {
 impl Local {
     pub(crate) fn new(parts: Parts, record: Option<Record>) -> Self {
         // The node has its identity, and no groups yet, while it starts.
-        let groups = record.as_ref().map(|record| Arc::new(Groups::new(record.identity)));
-        Self { parts, groups: watch::Sender::new(groups), record: Mutex::new(record) }
+        let groups = record.as_ref().map(|record| Arc::new(Groups::new(record.identity())));
+        Self { parts, groups: SetOnce::new_with(groups), record: Mutex::new(record) }
     }
 
     /// The groups, if the node belongs to a cluster.
     pub(crate) fn groups(&self) -> Option<Arc<Groups>> {
-        self.groups.borrow().clone()
+        self.groups.get().cloned()
     }
 
-    /// Notifies the caller when the node joins a cluster.
-    pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Groups>>> {
-        self.groups.subscribe()
+    /// Waits until the node belongs to a cluster, and returns its groups.
+    pub(crate) async fn joined(&self) -> Arc<Groups> {
+        Arc::clone(self.groups.wait().await)
     }
 
     /// The identity by which other nodes address this node.
@@ -82,8 +78,8 @@ impl Local {
         let mut record = self.record.lock().await;
         self.parts.dialer.starts.check().map_err(io("add groups to", "this node"))?;
         let refuse = |reason| Err(Error::Refused { address: self.parts.member.cluster.clone(), reason });
-        if let Some(Record { identity: found, .. }) = &*record
-            && *found != identity
+        if let Some(found) = record.as_ref().map(Record::identity)
+            && found != identity
         {
             return refuse(format!("this is node {} of cluster {:016x} already", found.node, found.cluster));
         }
@@ -98,8 +94,16 @@ impl Local {
         if let Err(reason) = new.check() {
             return refuse(reason);
         }
-        new.write(&*self.parts.files, &self.parts.dir)?;
-        self.open(record.insert(new)).await
+        self.store(&mut record, &new)?;
+        self.open(&new).await
+    }
+
+    fn store(&self, record: &mut Option<Record>, new: &Record) -> Result<()> {
+        if record.as_ref() != Some(new) {
+            new.write(&*self.parts.files, &self.parts.dir)?;
+            *record = Some(new.clone());
+        }
+        Ok(())
     }
 
     /// If the directory belongs to a cluster, opens the groups that it has, unless it is an older copy.
@@ -109,7 +113,7 @@ impl Local {
         // A node that does not answer may introduce itself later.
         self.parts.dialer.introduce(found.others.iter(), ADMISSION).await;
         self.parts.dialer.starts.check().map_err(|reason| Error::Outdated(reason.to_string()))?;
-        for number in (0..found.identity.groups).filter(|number| !found.joined.contains_key(number)) {
+        for number in (0..found.identity().groups).filter(|number| !found.joined.contains_key(number)) {
             self.remove(number).await?;
         }
         self.open(found).await
@@ -117,17 +121,16 @@ impl Local {
 
     /// Opens the groups of the record that are not open yet.
     async fn open(&self, record: &Record) -> Result<()> {
-        self.parts.dialer.starts.advance(record.identity).await.map_err(io("record", "a start of this node"))?;
-        let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity)));
+        self.parts.dialer.starts.advance(record.identity()).await.map_err(io("record", "a start of this node"))?;
+        let groups = self.groups().unwrap_or_else(|| Arc::new(Groups::new(record.identity())));
         // The others must not count on room that is not there.
         self.measure(&groups);
         // Done before the groups are opened: if one cannot be opened, the node continues with the others.
-        self.groups.send_if_modified(|present| present.replace(Arc::clone(&groups)).is_none());
+        self.groups.set(Arc::clone(&groups)).ok();
         for number in record.joined.keys().copied() {
             if groups.get(number).is_none() {
-                groups.insert(
-                    Group::open(&self.parts, record.identity, number, record.last.get(&number).copied()).await?,
-                );
+                let before = record.last.get(&number).copied();
+                groups.insert(Group::open(&self.parts, groups.identity, number, before).await?);
             }
         }
         Ok(())
@@ -137,7 +140,7 @@ impl Local {
     pub(crate) fn measure(&self, groups: &Groups) -> Option<Space> {
         let space = (self.parts.space)();
         let lacks_room = space.is_some_and(|space| space.is_almost_full(self.parts.min_free, groups.lacks_room()));
-        if groups.set_lacks_room(lacks_room) != lacks_room {
+        if groups.note_room(groups.identity.node, lacks_room) {
             let what = if lacks_room { "is almost full" } else { "has room for more data again" };
             tracing::warn!(?space, "the disk of this node {what}");
         }
@@ -147,9 +150,10 @@ impl Local {
     /// Stops the groups of which this node was a member and no longer is, and frees their space.
     pub(crate) async fn leave(&self) -> Result<()> {
         let mut record = self.record.lock().await;
-        let (Some(groups), Some(present)) = (self.groups(), &mut *record) else { return Ok(()) };
-        self.note_joined(&groups, present)?;
-        let (places, node) = (groups.places(), present.identity.node);
+        let (Some(groups), Some(mut present)) = (self.groups(), record.clone()) else { return Ok(()) };
+        note_joined(&groups, &mut present);
+        self.store(&mut record, &present)?;
+        let (places, node) = (groups.places(), groups.identity.node);
         let left = |(number, joined): (&u32, &Option<_>)| {
             let (membership, joined) = (places.get(*number).membership?, (*joined)?);
             (membership.since > joined && !membership.members.contains_key(&node))
@@ -159,64 +163,33 @@ impl Local {
         for (number, since) in left {
             groups.hear(&places);
             if let Some(group) = groups.get(number) {
-                group.hand_over().await;
+                group.hand_over(&groups.lacking()).await;
             }
             if let Some(group) = groups.remove(number) {
                 group.stop().await;
             }
-            let mut last = self.parts.last_of(number, since).await;
-            for _ in 1..TRIES {
-                if !last.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
-                    break;
-                }
-                sleep(PAUSE).await;
-                last = self.parts.last_of(number, since).await;
-            }
+            let last = self.parts.last_of(number, since).await;
             let last = last.map_err(io("read", format!("the log of group {number}")))?;
-            let mut rest = present.clone();
-            rest.joined.remove(&number);
-            let known = rest.last.entry(number).or_default();
+            present.joined.remove(&number);
+            let known = present.last.entry(number).or_default();
             *known = last.max(*known);
-            rest.write(&*self.parts.files, &self.parts.dir)?;
-            *present = rest;
+            self.store(&mut record, &present)?;
             tracing::info!(group = number, "this node is no member any more: the group is removed");
         }
         // Includes groups whose files could not be removed before.
         let gone = |number: &u32| !present.joined.contains_key(number) && self.parts.has_state(*number);
-        for number in (0..present.identity.groups).filter(gone) {
+        for number in (0..groups.identity.groups).filter(gone) {
             self.remove(number).await?;
-        }
-        Ok(())
-    }
-
-    /// Records the position from which on the node is a member, if the command that added it was interrupted before it sent the position. Only the
-    /// group's own log has this position. Memberships from before the node left, if it is back, do not count.
-    fn note_joined(&self, groups: &Groups, present: &mut Record) -> Result<()> {
-        let (mut noted, node) = (present.clone(), present.identity.node);
-        for (number, joined) in noted.joined.iter_mut().filter(|(_, joined)| joined.is_none()) {
-            let membership = groups.get(*number).and_then(|group| group.place().membership);
-            let is_new = |found: &Membership| Some(&found.since) > present.last.get(number);
-            let membership = membership.filter(|found| found.members.contains_key(&node) && is_new(found));
-            *joined = membership.map(|found| found.since);
-        }
-        if noted != *present {
-            noted.write(&*self.parts.files, &self.parts.dir)?;
-            *present = noted;
         }
         Ok(())
     }
 
     /// Stores the addresses of other nodes, if they have changed.
     pub(crate) async fn remember(&self, others: BTreeSet<String>) -> Result<()> {
-        match &mut *self.record.lock().await {
-            Some(record) if record.others != others => {
-                let new = Record { others, ..record.clone() };
-                new.write(&*self.parts.files, &self.parts.dir)?;
-                *record = new;
-            }
-            _ => {}
-        }
-        Ok(())
+        let mut record = self.record.lock().await;
+        let Some(mut new) = record.clone() else { return Ok(()) };
+        new.others = others;
+        self.store(&mut record, &new)
     }
 
     /// The stored addresses of other nodes.
@@ -234,7 +207,7 @@ impl Local {
     pub(crate) fn describe(&self) -> Description {
         let groups = self.groups();
         let here = groups.as_ref().map(|groups| groups.here());
-        let described = here.iter().flat_map(|here| here.values()).map(|group| (group.number(), group.describe()));
+        let described = here.iter().flat_map(|here| here.values()).map(|group| (group.number, group.describe()));
         Description {
             identity: groups.as_ref().map(|groups| groups.identity),
             member: self.parts.member.clone(),
@@ -246,5 +219,17 @@ impl Local {
             release: env!("CARGO_PKG_VERSION").into(),
             protocol: version::OWN,
         }
+    }
+}
+
+/// Records the position from which on the node is a member, if the command that added it was interrupted before it sent the position. Only the group's
+/// own log has this position. Memberships from before the node left, if it is back, do not count.
+fn note_joined(groups: &Groups, Record { joined, last, .. }: &mut Record) {
+    for (number, joined) in joined.iter_mut().filter(|(_, joined)| joined.is_none()) {
+        let membership = groups.get(*number).and_then(|group| group.place().membership);
+        let is_new = |found: &Membership| {
+            found.members.contains_key(&groups.identity.node) && Some(&found.since) > last.get(number)
+        };
+        *joined = membership.filter(is_new).map(|found| found.since);
     }
 }

@@ -1,7 +1,7 @@
 //! [`Dialer`]: connects to nodes, with TLS if it is configured, proves that this side has the secret, and introduces a node.
 
 use std::io::{Error, ErrorKind, Result};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -10,11 +10,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::error;
+use crate::lock::lock;
 use crate::settings::Security;
 use crate::starts::Starts;
 use crate::wire::frames::{Frames, Socket};
 use crate::wire::handshake::{self, Audience, Terms};
-use crate::wire::message::{Call, CallReply, Numbered};
+use crate::wire::message::{Call, CallReply, Numbered, only};
 use crate::wire::tls::{self, BetweenNodes};
 use crate::wire::version;
 
@@ -23,7 +24,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Connects to nodes, and accepts connections of nodes.
 pub(crate) struct Dialer {
-    credentials: RwLock<Arc<Credentials>>,
+    credentials: Mutex<Arc<Credentials>>,
     /// Those of this node; a command has none.
     pub(crate) starts: Starts,
 }
@@ -46,17 +47,17 @@ impl Credentials {
 
 impl Dialer {
     pub(crate) fn new(security: &Security) -> error::Result<Self> {
-        let credentials = RwLock::new(Arc::new(Credentials::read(security)?));
+        let credentials = Mutex::new(Arc::new(Credentials::read(security)?));
         Ok(Self { credentials, starts: Starts::default() })
     }
 
     /// Replaces the credentials of new connections.
     pub(crate) fn replace(&self, credentials: Credentials) {
-        *self.credentials.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(credentials);
+        *lock(&self.credentials) = Arc::new(credentials);
     }
 
     fn credentials(&self) -> Arc<Credentials> {
-        Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.credentials))
     }
 
     /// Connects to the node at `address`; if `audience` is given, the node must have this identity. Fails if one side refuses the other's starts.
@@ -71,11 +72,8 @@ impl Dialer {
             frames.send(&Numbered { number: 0, body: Call::Introduce(own) }).await?;
             frames.receive::<Numbered<CallReply>>().await
         };
-        match timeout(handshake::DEADLINE, introduced).await??.body {
-            CallReply::Introduced(theirs) => self.starts.learn(&theirs).await.map(|()| frames),
-            CallReply::Failed(reason) => Err(Error::other(reason)),
-            _ => Err(Error::new(ErrorKind::InvalidData, "the answer is not one to an introduction")),
-        }
+        let reply = timeout(handshake::DEADLINE, introduced).await??.body;
+        self.starts.learn(&reply.find(only!(CallReply::Introduced))?).await.map(|()| frames)
     }
 
     /// Introduces this node to those at these addresses, on connections of their own. Nodes that do not answer in time are left out.

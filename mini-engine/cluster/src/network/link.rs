@@ -12,11 +12,19 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::dialer::Dialer;
+use crate::clock::{ClockOffset, WallClock};
+use crate::places::Places;
+use crate::wire::control::{ControlReply, ControlRequest, Description};
 use crate::wire::frames::Frames;
 use crate::wire::handshake::Audience;
 use crate::wire::message::{Call, CallReply, Numbered};
 
+/// The time after which a node that does not describe itself is given up.
+const DESCRIBE_DEADLINE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// A node's description of itself, and the offset of its clock.
+pub(crate) type Described = (Description, ClockOffset);
 
 /// Calls to one node.
 pub(crate) struct Link {
@@ -44,21 +52,38 @@ impl Link {
         &self.address
     }
 
-    /// Sends a call and returns the node's reply, within `deadline`. If an existing connection is found closed, the call is repeated on a new one, so
-    /// it may be carried out twice.
-    pub(crate) async fn call(&mut self, call: Call, deadline: Duration) -> Result<CallReply> {
+    /// Sends a call and returns the node's reply, which `expected` must accept, within `deadline`. If an existing connection is found closed, the call
+    /// is repeated on a new one, so it may be carried out twice.
+    pub(crate) async fn call<T>(
+        &mut self,
+        call: Call,
+        deadline: Duration,
+        expected: impl FnOnce(CallReply) -> Option<T>,
+    ) -> Result<T> {
         self.dialer.starts.check()?;
         self.last += 1;
         let call = Numbered { number: self.last, body: call };
         match timeout(deadline, self.call_or_again(&call)).await {
-            Ok(Ok(CallReply::Failed(reason))) => Err(Error::other(reason)),
-            Ok(answered) => answered,
+            Ok(reply) => reply?.find(expected),
             Err(_) => {
                 self.open = None;
                 let what = format!("no answer from {} in {deadline:?}", self.address);
                 Err(Error::new(ErrorKind::TimedOut, what))
             }
         }
+    }
+
+    /// The node's description of itself, and the offset of its clock from `clock`. `told` goes along.
+    pub(crate) async fn describe(&mut self, told: Option<(u64, Places)>, clock: &WallClock) -> Result<Described> {
+        let (sent, begun) = (clock(), Instant::now());
+        let call = Call::Control(ControlRequest::Describe(told));
+        let description = |reply| match reply {
+            CallReply::Control(ControlReply::Description(description)) => Some(*description),
+            _ => None,
+        };
+        let description = self.call(call, DESCRIBE_DEADLINE, description).await?;
+        let offset = ClockOffset::new(description.clock, sent, begun.elapsed());
+        Ok((description, offset))
     }
 
     async fn call_or_again(&mut self, call: &Numbered<Call>) -> Result<CallReply> {

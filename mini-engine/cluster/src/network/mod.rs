@@ -6,6 +6,6 @@ mod peers;
 mod snapshot;
 
 pub(crate) use dialer::{Credentials, Dialer};
-pub(crate) use link::Link;
+pub(crate) use link::{Described, Link};
 pub(crate) use peers::{Peer, Peers};
 pub(crate) use snapshot::{Snapshot, fetch, receive, send_parts};

@@ -19,10 +19,12 @@ use crate::types::{
     AppendEntriesRequest, AppendEntriesResponse, Member, SnapshotResponse, TransferRequest, TransferResponse,
     TypeConfig, Vote, VoteRequest, VoteResponse,
 };
-use crate::wire::message::{Call, CallReply};
+use crate::wire::message::{Call, CallReply, only};
 
 /// Longer than a follower needs to store entries, even on a slow disk. Heartbeats and votes have the deadlines of openraft.
 const APPEND_DEADLINE: Duration = Duration::from_secs(5);
+
+type Reply<T> = Result<T, RPCError<TypeConfig>>;
 
 /// The other nodes of a group.
 #[derive(Clone)]
@@ -51,65 +53,48 @@ impl RaftNetworkFactory<TypeConfig> for Peers {
 }
 
 impl Peer {
-    /// Sends a call and returns its reply, if `expected` accepts the reply.
     async fn call<T>(
         &mut self,
         call: Call,
         deadline: Duration,
         expected: impl FnOnce(CallReply) -> Option<T>,
-    ) -> Result<T, RPCError<TypeConfig>> {
-        let answer = self.link.call(call, deadline).await.map_err(|error| match error.kind() {
+    ) -> Reply<T> {
+        self.link.call(call, deadline, expected).await.map_err(|error| match error.kind() {
             // openraft may repeat such a call at once.
             io::ErrorKind::TimedOut => RPCError::Network(NetworkError::new(&error)),
             _ => RPCError::Unreachable(Unreachable::new(&error)),
-        })?;
-        expected(answer).ok_or_else(|| {
-            let what = format!("the answer of {} is not one to this question", self.link.address());
-            RPCError::Unreachable(Unreachable::from_string(what))
         })
     }
 
     /// The entry up to which a read must see the log, if this node is the leader.
-    pub(crate) async fn read_index(&mut self, deadline: Duration) -> Result<u64, RPCError<TypeConfig>> {
-        self.call(Call::ReadIndex(self.group), deadline, CallReply::into_read_index).await
+    pub(crate) async fn read_index(&mut self, deadline: Duration) -> Reply<u64> {
+        self.call(Call::ReadIndex(self.group), deadline, only!(CallReply::ReadIndex)).await
     }
 }
 
 impl RaftNetworkV2<TypeConfig> for Peer {
     type SnapshotData = Checkpoint;
 
-    async fn append_entries(
-        &mut self,
-        request: AppendEntriesRequest,
-        _: RPCOption,
-    ) -> Result<AppendEntriesResponse, RPCError<TypeConfig>> {
+    async fn append_entries(&mut self, request: AppendEntriesRequest, _: RPCOption) -> Reply<AppendEntriesResponse> {
         let first = self.retention.first();
         // Not a heartbeat: the member still counts for the majority.
         if !request.entries.is_empty() && request.prev_log_id.next_index() < first {
             let what = "it lacks entries that are being purged, and gets a snapshot";
             return Err(RPCError::Unreachable(Unreachable::from_string(what)));
         }
-        self.call(Call::Append(self.group, request, first), APPEND_DEADLINE, CallReply::into_append).await
+        self.call(Call::Append(self.group, request, first), APPEND_DEADLINE, only!(CallReply::Append)).await
     }
 
-    async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        self.call(Call::Vote(self.group, request), option.hard_ttl(), CallReply::into_vote).await
+    async fn vote(&mut self, request: VoteRequest, option: RPCOption) -> Reply<VoteResponse> {
+        self.call(Call::Vote(self.group, request), option.hard_ttl(), only!(CallReply::Vote)).await
     }
 
-    async fn pre_vote(
-        &mut self,
-        request: VoteRequest,
-        option: RPCOption,
-    ) -> Result<VoteResponse, RPCError<TypeConfig>> {
-        self.call(Call::PreVote(self.group, request), option.hard_ttl(), CallReply::into_vote).await
+    async fn pre_vote(&mut self, request: VoteRequest, option: RPCOption) -> Reply<VoteResponse> {
+        self.call(Call::PreVote(self.group, request), option.hard_ttl(), only!(CallReply::Vote)).await
     }
 
-    async fn transfer_leader(
-        &mut self,
-        request: TransferRequest,
-        option: RPCOption,
-    ) -> Result<TransferResponse, RPCError<TypeConfig>> {
-        self.call(Call::Transfer(self.group, request), option.hard_ttl(), CallReply::into_transfer).await
+    async fn transfer_leader(&mut self, request: TransferRequest, option: RPCOption) -> Reply<TransferResponse> {
+        self.call(Call::Transfer(self.group, request), option.hard_ttl(), only!(CallReply::Transfer)).await
     }
 
     async fn full_snapshot(

@@ -13,7 +13,7 @@ use super::link::Link;
 use crate::types::{SnapshotResponse, TypeConfig, Vote};
 use crate::wire::control::ControlReply;
 use crate::wire::frames::Frames;
-use crate::wire::message::{Call, CallReply, Numbered, Part};
+use crate::wire::message::{Call, CallReply, Numbered, Part, only};
 
 pub(crate) type Snapshot = SnapshotOf<TypeConfig, Checkpoint>;
 
@@ -31,11 +31,9 @@ pub(super) async fn send(link: &Link, group: u32, vote: Vote, snapshot: Checkpoi
     frames.send(&Numbered { number: 1, body: Call::Snapshot(group, vote) }).await?;
     send_parts(&mut frames, snapshot).await?;
     loop {
-        match timeout(SILENCE, frames.receive::<Numbered<CallReply>>()).await??.body {
-            CallReply::Working => {}
-            CallReply::Snapshot(response) => return Ok(response),
-            CallReply::Failed(reason) => return Err(Error::other(reason)),
-            _ => return Err(Error::new(ErrorKind::InvalidData, "the answer is not one to a snapshot")),
+        let reply = timeout(SILENCE, frames.receive::<Numbered<CallReply>>()).await??.body;
+        if !matches!(reply, CallReply::Working) {
+            return reply.find(only!(CallReply::Snapshot));
         }
     }
 }
@@ -71,9 +69,8 @@ pub(crate) async fn fetch(link: &Link, group: u32, state: State) -> Result<Optio
     frames.send(&Numbered { number: 1, body: Call::Backup(group) }).await?;
     match timeout(SILENCE, frames.receive::<Numbered<CallReply>>()).await??.body {
         CallReply::Working => Ok(Some(receive_parts(&mut frames, state).await?.await?)),
-        CallReply::Control(ControlReply::NotLeader(_)) => Ok(None),
-        CallReply::Failed(reason) => Err(Error::other(reason)),
-        _ => Err(Error::new(ErrorKind::InvalidData, "the answer is not one to this question")),
+        CallReply::Control(ControlReply::NotLeader) => Ok(None),
+        reply => reply.find(|_| None),
     }
 }
 

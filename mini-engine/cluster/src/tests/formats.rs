@@ -62,27 +62,28 @@ fn messages_and_entries_of_the_log_are_those_of_the_last_release() {
             {"Vote":{"vote":VOTE,"vote_granted":false,"last_log_id":ID}},{"Transfer":{"Ok":null}},
             {"Transfer":{"Err":{"VoteChanged":{"expected":VOTE,"actual":VOTE}}}},
             {"Transfer":{"Err":{"LogNotFlushed":{"expected":ID,"actual":null}}}},
-            {"Snapshot":{"vote":VOTE}},{"Control":"Done"},"Working",{"Failed":"no"},{"Introduced":STARTS},{"ReadIndex":300}]"#,
+            {"Snapshot":{"vote":VOTE}},{"Control":{"Done":null}},"Working",{"Failed":"no"},{"Introduced":STARTS},{"ReadIndex":300}]"#,
         "0e00000001010301ac02000200030301010103010100010301ac020200020100030101030101020101010301ac02000303010104\
-         010506026e6f0709010101ac0202010203040508ac02",
+         01000506026e6f0709010101ac0202010203040508ac02",
     );
     check::<Numbered<CallReply>>(r#"[{"number":300,"body":"Working"}]"#, "01ac0205");
     check::<ControlRequest>(
         r#"[{"Describe":[9,PLACES]},
             {"Become":{"identity":{"cluster":9,"node":1,"groups":2},"joined":{"0":null},"others":["c:3"]}},
-            {"Initialize":{"group":4,"members":{"1":MEMBER}}},{"AddLearner":{"group":5,"node":2,"member":MEMBER}},
-            {"Promote":{"group":6,"node":2}},{"Remove":{"group":7,"node":2,"since":{"term":3,"leader":1,"index":2}}},
-            {"HandOver":{"group":8,"node":2}},{"Check":{"group":9}},{"Checked":{"group":9,"index":300}}]"#,
-        "09000109010001030102010103613a3103623a320101010301010901020100000103633a330204010103613a3103623a32030502\
-         03613a3103623a320406020507020103010206080207090809ac02",
+            {"Group":[4,{"Initialize":{"1":MEMBER}}]},{"Group":[5,{"AddLearner":[2,MEMBER]}]},{"Group":[6,{"Promote":2}]},
+            {"Group":[7,{"Remove":[2,{"term":3,"leader":1,"index":2}]}]},{"Group":[8,{"HandOver":2}]},{"Group":[9,"Check"]},
+            {"Group":[9,{"Checked":300}]}]"#,
+        "09000109010001030102010103613a3103623a320101010301010901020100000103633a33020400010103613a3103623a320205\
+         010203613a3103623a3202060202020703020103010202080402020905020906ac02",
     );
     check::<ControlReply>(
         r#"[{"Description":{"identity":null,"member":MEMBER,"clock":7,"disk_free":8,"lacks_room":true,"groups":{"0":{"leader":1,"term":3,"last":4,
-            "applied":5,"instant":6,"refuses_growth":true,"members":{"1":MEMBER},"voters":[1],"matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
-            "protocol":{"oldest":5,"newest":6}}},"Done",{"Changed":{"term":3,"leader":1,"index":2}},{"NotLeader":MEMBER},
+            "applied":5,"instant":6,"refuses_growth":true,"membership":{"since":{"term":3,"leader":1,"index":2},"members":{"1":MEMBER},"voters":[1]},
+            "matched":{"1":4}}},"places":PLACES,"release":"1.2.3",
+            "protocol":{"oldest":5,"newest":6}}},{"Done":null},{"Done":{"term":3,"leader":1,"index":2}},"NotLeader",
             {"Checked":"Behind"},{"Checked":"UnderWay"},{"Checked":{"Done":{"Ok":[300]}}},{"Checked":{"Done":{"Err":"no"}}}]"#,
-        "08000003613a3103623a3207010801010001010304050601010103613a3103623a320101010104010001030102010103613a3103\
-         623a32010101030105312e322e3305060102030102030103613a3103623a320400040104020001ac02040201026e6f",
+        "08000003613a3103623a3207010801010001010304050601030102010103613a3103623a32010101010401000103010201010361\
+         3a3103623a32010101030105312e322e33050601000101030102020300030103020001ac02030201026e6f",
     );
     check::<Part>(
         r#"[{"Chunk":{"file":"a.sst","file_len":9,"offset":4,"bytes":[1],"checksum":7}},"End",{"Failed":"no"}]"#,

@@ -254,7 +254,7 @@ async fn a_node_that_comes_back_to_a_group_has_its_vote_and_elects_nobody_before
         let transfer = Call::Transfer(0, TransferRequest::new(vote, 3, None));
         let [vote, pre_vote] = [Call::Vote, Call::PreVote].map(|call| call(0, VoteRequest::new(vote, None)));
         for call in [vote, pre_vote, transfer] {
-            let refused = link.call(call, LONG).await.err().expect("a refusal").to_string();
+            let refused = link.call(call, LONG, Some).await.err().expect("a refusal").to_string();
             assert!(refused.contains("has not received again what it had of group 0"), "{refused}");
         }
         drop(group);

@@ -35,7 +35,7 @@ pub(super) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
 pub(super) struct Cluster {
     pub(super) dir: TempDir,
     pub(super) nodes: BTreeMap<u64, Node>,
-    settings: BTreeMap<u64, Settings>,
+    pub(super) settings: BTreeMap<u64, Settings>,
     /// The number of milliseconds by which the clock of each node is off.
     pub(super) clocks: BTreeMap<u64, Arc<AtomicI64>>,
     /// The free bytes of the disk of each node.
@@ -89,6 +89,7 @@ impl Cluster {
             election_timeout: Duration::from_millis(1500),
             keep_log: None,
             min_free_bytes: None,
+            max_bytes: None,
         }
     }
 

@@ -83,9 +83,9 @@ async fn time_goes_on_under_the_leader_after_one_whose_clock_was_ahead() {
 
     // The time of the lock passes although nobody asks, and the first request to the next leader shows it.
     assert_eq!(cluster.ask("SET lock mine NX PX 300").await, "+OK");
-    let set = cluster.groups(1).get(0).unwrap().clock().millis();
+    let set = cluster.groups(1).get(0).unwrap().clock.millis();
     let group = cluster.groups(3).get(0).unwrap();
-    wait_for("time that goes on", async || (group.clock().continued() > set + 300).then_some(())).await;
+    wait_for("time that goes on", async || (group.clock.continued() > set + 300).then_some(())).await;
     cluster.make_leader(3).await;
     assert_eq!(cluster.ask("SET lock other NX").await, "+OK");
     assert_eq!(cluster.ask("GET long").await, "$x");

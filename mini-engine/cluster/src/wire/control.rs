@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checks::Checked;
 use crate::identity::{Identity, Joined};
-use crate::places::Places;
+use crate::places::{Membership, Places};
 use crate::types::{Member, Position};
 use crate::wire::version::Versions;
 
@@ -19,31 +19,37 @@ pub(crate) enum ControlRequest {
     /// The node gets this identity, if it has none yet, and these groups in addition to those that it has. The groups have no members yet, or the
     /// node learns the members from a leader. The node queries the others, which are given by their addresses, for the places of groups.
     Become { identity: Identity, joined: Joined, others: BTreeSet<String> },
-    /// Sets the first members of a group. Sent to one node only, once.
-    Initialize { group: u32, members: BTreeMap<u64, Member> },
-    /// A node receives the group's log, but has no vote. For the leader, like all requests below.
-    AddLearner { group: u32, node: u64, member: Member },
+    /// For a member of the group with this number.
+    Group(u32, GroupRequest),
+}
+
+/// A request about a group: for the leader, except the first and the last one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum GroupRequest {
+    /// Sets the first members. Sent to one node only, once.
+    Initialize(BTreeMap<u64, Member>),
+    /// A node receives the group's log, but has no vote.
+    AddLearner(u64, Member),
     /// A learner (a member without a vote) gets a vote.
-    Promote { group: u32, node: u64 },
-    /// A node is removed from the group; with `since`, only if the entry at this position has set the newest members.
-    Remove { group: u32, node: u64, since: Option<Position> },
+    Promote(u64),
+    /// A node is removed; with a position, only if the entry there has set the newest members.
+    Remove(u64, Option<Position>),
     /// The leader hands over to this node, which votes.
-    HandOver { group: u32, node: u64 },
+    HandOver(u64),
     /// An entry is added to the log at which all replicas hash their contents.
-    Check { group: u32 },
+    Check,
     /// For any member: the hashes at the entry with this index.
-    Checked { group: u32, index: u64 },
+    Checked(u64),
 }
 
 /// The reply to a control request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ControlReply {
     Description(Box<Description>),
-    Done,
-    /// The entry at this position, which is committed, changed the members, or is a check.
-    Changed(Position),
-    /// Another node is the leader; contains it if it is known.
-    NotLeader(Option<Member>),
+    /// It is done. The entry at this position, which is committed, changed the members, or is a check.
+    Done(Option<Position>),
+    /// The node does not lead the group, or does not have it.
+    NotLeader,
     Checked(Checked),
 }
 
@@ -85,10 +91,8 @@ pub struct GroupDescription {
     pub instant: u64,
     /// On the leader: whether it refuses writes that add data, because it or too many voters lack room.
     pub refuses_growth: bool,
-    /// The members, by their numbers.
-    pub members: BTreeMap<u64, Member>,
-    /// The members that vote.
-    pub voters: Vec<u64>,
+    /// The members; they may not be committed yet.
+    pub membership: Membership,
     /// On the leader: the last index that each member is known to have stored.
     pub matched: BTreeMap<u64, u64>,
 }

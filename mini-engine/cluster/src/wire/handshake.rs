@@ -57,27 +57,25 @@ struct Hello {
 }
 
 #[derive(Serialize, Deserialize)]
-enum Challenge {
-    Challenge { version: u32, nonce: Nonce, proofs: Vec<Proof> },
-    Refused(String),
+struct Challenge {
+    version: u32,
+    nonce: Nonce,
+    proofs: Vec<Proof>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum Verdict {
-    Welcome,
-    Refused(String),
-}
+/// The answer to `Hello`, and that to the proof of the client; or the reason of a refusal.
+type Answer = std::result::Result<Challenge, String>;
+type Verdict = std::result::Result<(), String>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 enum Side {
     Client,
     Server,
 }
 
-/// The values that both sides need for a proof.
-#[derive(Clone, Copy)]
-struct Conversation<'a> {
-    secret: &'a [u8],
+/// The values that both sides know. A proof is over all of them.
+#[derive(Clone, Copy, Serialize)]
+struct Conversation {
     /// The versions that the client speaks.
     offered: Versions,
     version: u32,
@@ -86,45 +84,23 @@ struct Conversation<'a> {
     audience: Audience,
 }
 
-impl<'a> Conversation<'a> {
-    fn mac(&self, side: Side) -> Result<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret).map_err(Error::other)?;
-        mac.update(match side {
-            Side::Client => b"client",
-            Side::Server => b"server",
-        });
-        for version in [self.offered.oldest, self.offered.newest, self.version] {
-            mac.update(&version.to_le_bytes());
-        }
-        mac.update(&self.client);
-        mac.update(&self.server);
-        let (cluster, node) = self.audience.unwrap_or_default();
-        mac.update(&[u8::from(self.audience.is_some())]);
-        mac.update(&cluster.to_le_bytes());
-        mac.update(&node.to_le_bytes());
+impl Conversation {
+    fn mac(&self, secret: &[u8], side: Side) -> Result<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(Error::other)?;
+        mac.update(&postcard::to_stdvec(&(side, self)).map_err(Error::other)?);
         Ok(mac)
     }
 
-    fn proof(&self, side: Side) -> Result<Proof> {
-        Ok(self.mac(side)?.finalize().into_bytes().into())
+    fn proof(&self, secret: &[u8], side: Side) -> Result<Proof> {
+        Ok(self.mac(secret, side)?.finalize().into_bytes().into())
     }
 
-    /// The comparison takes constant time.
-    fn is_proved(&self, side: Side, proof: &Proof) -> Result<bool> {
-        Ok(self.mac(side)?.verify_slice(proof).is_ok())
-    }
-
-    fn with(self, secret: &'a [u8]) -> Self {
-        Self { secret, ..self }
-    }
-
-    /// This conversation with the first of the secrets by which one of the proofs is right.
-    fn proved(self, secrets: &'a [Vec<u8>], side: Side, proofs: &[Proof]) -> Result<Option<Self>> {
-        for conversation in secrets.iter().map(|secret| self.with(secret)) {
-            for proof in proofs {
-                if conversation.is_proved(side, proof)? {
-                    return Ok(Some(conversation));
-                }
+    /// The first of the secrets by which one of the proofs is right. The comparison takes constant time.
+    fn proved<'a>(&self, secrets: &'a [Vec<u8>], side: Side, proofs: &[Proof]) -> Result<Option<&'a [u8]>> {
+        for secret in secrets {
+            let mac = self.mac(secret, side)?;
+            if proofs.iter().any(|proof| mac.clone().verify_slice(proof).is_ok()) {
+                return Ok(Some(secret));
             }
         }
         Ok(None)
@@ -149,25 +125,22 @@ pub(crate) async fn ask(frames: &mut Frames, terms: &Terms, audience: Audience) 
 async fn ask_in_time(frames: &mut Frames, terms: &Terms, audience: Audience) -> Result<()> {
     let (client, offered) = (nonce()?, terms.versions);
     frames.send(&Hello { magic: MAGIC, versions: offered, nonce: client, audience }).await?;
-    let (version, server, proofs) = match frames.receive().await? {
-        Challenge::Challenge { version, nonce, proofs } => (version, nonce, proofs),
-        // From a stranger: no control characters get into a log or a terminal.
-        Challenge::Refused(reason) => return Err(refused(reason.escape_debug().to_string())),
-    };
+    let answer = frames.receive::<Answer>().await?;
+    // From a stranger: no control characters get into a log or a terminal.
+    let answer = answer.map_err(|reason| refused(reason.escape_debug().to_string()));
+    let Challenge { version, nonce: server, proofs } = answer?;
     if !(offered.oldest..=offered.newest).contains(&version) || proofs.len() > 2 {
         let found = proofs.len();
         return Err(refused(format!("expected version {offered} and at most 2 proofs, found {version} and {found}")));
     }
-    let conversation = Conversation { secret: &[], offered, version, client, server, audience };
-    let Some(conversation) = conversation.proved(&terms.secrets, Side::Server, &proofs)? else {
+    let conversation = Conversation { offered, version, client, server, audience };
+    let Some(secret) = conversation.proved(&terms.secrets, Side::Server, &proofs)? else {
         // So that the other side logs it too. A proof would help it to guess the secret.
         frames.send(&Proof::default()).await.ok();
         return Err(refused("the node does not have the same secret"));
     };
-    frames.send(&conversation.proof(Side::Client)?).await?;
-    if let Verdict::Refused(reason) = frames.receive().await? {
-        return Err(refused(reason));
-    }
+    frames.send(&conversation.proof(secret, Side::Client)?).await?;
+    frames.receive::<Verdict>().await?.map_err(refused)?;
     frames.trust();
     Ok(())
 }
@@ -182,25 +155,26 @@ async fn answer_in_time(frames: &mut Frames, Terms { secrets, versions }: &Terms
     let common = versions.common(offered).filter(|_| magic == MAGIC);
     let Some(version) = common else {
         let reason = versions.refusal(offered);
-        frames.send(&Challenge::Refused(reason.clone())).await?;
+        frames.send(&Answer::Err(reason.clone())).await?;
         return Err(refused(reason));
     };
-    let conversation = Conversation { secret: &[], offered, version, client, server: nonce()?, audience };
-    let proofs = secrets.iter().map(|secret| conversation.with(secret).proof(Side::Server)).collect::<Result<_>>()?;
-    frames.send(&Challenge::Challenge { version, nonce: conversation.server, proofs }).await?;
+    let conversation = Conversation { offered, version, client, server: nonce()?, audience };
+    let proofs = secrets.iter().map(|secret| conversation.proof(secret, Side::Server)).collect::<Result<_>>()?;
+    frames.send(&Answer::Ok(Challenge { version, nonce: conversation.server, proofs })).await?;
     let proof: Proof = frames.receive().await?;
-    let reason = if conversation.proved(secrets, Side::Client, &[proof])?.is_none() {
-        "the secrets differ".to_owned()
+    let verdict = if conversation.proved(secrets, Side::Client, &[proof])?.is_none() {
+        Verdict::Err("the secrets differ".to_owned())
     } else if audience.is_some() && audience != own {
         // Checked only now: a stranger must not learn which node this is.
-        format!("expected {}, found {}", shown(audience), shown(own))
+        Err(format!("expected {}, found {}", shown(audience), shown(own)))
     } else {
-        frames.send(&Verdict::Welcome).await?;
-        frames.trust();
-        return Ok(());
+        Ok(())
     };
-    frames.send(&Verdict::Refused(reason.clone())).await.ok();
-    Err(refused(reason))
+    let sent = frames.send(&verdict).await;
+    verdict.map_err(refused)?;
+    sent?;
+    frames.trust();
+    Ok(())
 }
 
 fn shown(audience: Audience) -> String {
@@ -302,19 +276,18 @@ mod tests {
         let (nonce, audience) = ([7; 32], Some((8, 9)));
         let hello = Hello { magic: MAGIC, versions: VERSIONS, nonce, audience };
         assert_eq!(postcard::to_stdvec(&hello).unwrap(), [&b"mini-eng"[..], &[5, 6], &nonce, &[1, 8, 9]].concat());
-        let challenge = Challenge::Challenge { version: 6, nonce, proofs: vec![[3; 32]] };
+        let challenge = Answer::Ok(Challenge { version: 6, nonce, proofs: vec![[3; 32]] });
         assert_eq!(postcard::to_stdvec(&challenge).unwrap(), [&[0, 6], &nonce[..], &[1], &[3; 32]].concat());
-        assert_eq!(postcard::to_stdvec(&Challenge::Refused("no".into())).unwrap(), b"\x01\x02no");
-        assert_eq!(postcard::to_stdvec(&[Verdict::Welcome, Verdict::Refused("no".into())]).unwrap(), b"\0\x01\x02no");
+        assert_eq!(postcard::to_stdvec(&Answer::Err("no".into())).unwrap(), b"\x01\x02no");
+        assert_eq!(postcard::to_stdvec(&[Verdict::Ok(()), Verdict::Err("no".into())]).unwrap(), b"\0\x01\x02no");
     }
 
     #[tokio::test]
     async fn a_stranger_controls_no_terminal_and_chooses_no_version_that_was_not_offered() {
         // Catches text of a stranger that forges lines of the log, and a node that speaks a version it does not know.
-        let challenge =
-            |version, proofs| Challenge::Challenge { version, nonce: [1; 32], proofs: vec![[0; 32]; proofs] };
+        let challenge = |version, proofs| Ok(Challenge { version, nonce: [1; 32], proofs: vec![[0; 32]; proofs] });
         for (challenge, said) in [
-            (Challenge::Refused("\x1b[2J\nall is well".into()), "\\u{1b}[2J\\nall is well"),
+            (Answer::Err("\x1b[2J\nall is well".into()), "\\u{1b}[2J\\nall is well"),
             (challenge(7, 1), "expected version 5 to 6 and at most 2 proofs, found 7 and 1"),
             (challenge(5, 3), "expected version 5 to 6 and at most 2 proofs, found 5 and 3"),
         ] {
@@ -330,24 +303,25 @@ mod tests {
     async fn a_proof_is_of_no_use_for_the_other_side_or_in_another_conversation() {
         // Catches a proof that can be sent back to its author, or used again, or that is not the recorded one, of the last release.
         let (client, server, audience) = ([1; 32], [2; 32], Some((8, 9)));
-        let conversation = Conversation { secret: b"s", offered: VERSIONS, version: 6, client, server, audience };
-        let proof = conversation.proof(Side::Server).unwrap();
+        let conversation = Conversation { offered: VERSIONS, version: 6, client, server, audience };
+        let proof = conversation.proof(b"s", Side::Server).unwrap();
         let hex: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "d5d8a26560cff1c5fa900fbd44e939c51b9f78a2786ac775fe95b0d0f651cb8a");
-        assert!(conversation.is_proved(Side::Server, &proof).unwrap());
-        assert!(!conversation.is_proved(Side::Client, &proof).unwrap());
-        let changes: [fn(&mut Conversation<'_>); 6] = [
+        assert_eq!(hex, "56e1230370ef11c2956c412ab370dda8ec5ad589f26531a4db6c0e93f4954386");
+        let secrets = [b"t".to_vec(), b"s".to_vec()];
+        let proved = |other: Conversation, side| other.proved(&secrets, side, &[proof]).unwrap();
+        assert_eq!(proved(conversation, Side::Server), Some(&b"s"[..]));
+        assert_eq!(proved(conversation, Side::Client), None);
+        let changes: [fn(&mut Conversation); 5] = [
             |other| other.client = [3; 32],
             |other| other.server = [3; 32],
             |other| other.audience = None,
-            |other| other.secret = b"t",
             |other| other.version = 5,
             |other| other.offered.newest = 5,
         ];
         for change in changes {
             let mut other = conversation;
             change(&mut other);
-            assert!(!other.is_proved(Side::Server, &proof).unwrap());
+            assert_eq!(proved(other, Side::Server), None);
         }
         assert_ne!(nonce().unwrap(), nonce().unwrap());
     }

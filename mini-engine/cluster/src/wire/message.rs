@@ -1,5 +1,7 @@
 //! The calls from one node to another, and the replies.
 
+use std::io::{Error, Result};
+
 use openraft_mini_engine::Chunk;
 use serde::{Deserialize, Serialize};
 
@@ -48,22 +50,22 @@ pub(crate) enum CallReply {
 }
 
 impl CallReply {
-    pub(crate) fn into_append(self) -> Option<AppendEntriesResponse> {
-        if let Self::Append(response) = self { Some(response) } else { None }
-    }
-
-    pub(crate) fn into_vote(self) -> Option<VoteResponse> {
-        if let Self::Vote(response) = self { Some(response) } else { None }
-    }
-
-    pub(crate) fn into_transfer(self) -> Option<TransferResponse> {
-        if let Self::Transfer(response) = self { Some(response) } else { None }
-    }
-
-    pub(crate) fn into_read_index(self) -> Option<u64> {
-        if let Self::ReadIndex(index) = self { Some(index) } else { None }
+    /// What `expected` finds in the reply. Fails if the call has failed, or this is not a reply to it.
+    pub(crate) fn find<T>(self, expected: impl FnOnce(Self) -> Option<T>) -> Result<T> {
+        match self {
+            Self::Failed(reason) => Err(Error::other(reason)),
+            reply => expected(reply).ok_or_else(|| Error::other("the answer is not one to this question")),
+        }
     }
 }
+
+/// A function that takes the contents out of a reply, if it is this one.
+macro_rules! only {
+    ($reply:path) => {
+        |reply| if let $reply(contents) = reply { Some(contents) } else { None }
+    };
+}
+pub(crate) use only;
 
 /// A part of a snapshot.
 #[derive(Serialize, Deserialize)]

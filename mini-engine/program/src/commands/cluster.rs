@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use mini_engine_cluster::{Check, ControlClient, MAX_GROUPS, Member, Position, Removed, recover};
+use mini_engine_cluster::{Check, MAX_GROUPS, Member, Position, Removed, recover};
 
 use crate::failure::{Exit, Failure, IO, shown};
 use crate::node::security::SecurityArgs;
@@ -106,25 +106,29 @@ struct RemoveArgs {
     security: SecurityArgs,
 }
 
-/// Show the nodes of a cluster: which groups each holds and leads, how far it is behind, its clock and the space on its disk
+// A doc comment here would replace that of the command.
 #[derive(Args)]
-struct StatusArgs {
+struct AnyNode {
     /// Any node of the cluster
     #[arg(value_name = "ADDR")]
     node: String,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Show the nodes of a cluster: which groups each holds and leads, how far it is behind, its clock and the space on its disk
+#[derive(Args)]
+struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    security: SecurityArgs,
+    at: AnyNode,
 }
 
 /// Make a node the leader of groups, for example before the machine of the present leader is stopped
 #[derive(Args)]
 struct MoveLeaderArgs {
-    /// Any node of the cluster
-    #[arg(value_name = "ADDR")]
-    node: String,
     /// The number or an address of the node that is to lead
     #[arg(long, value_name = "NODE")]
     to: String,
@@ -132,20 +136,17 @@ struct MoveLeaderArgs {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     groups: Option<Vec<u32>>,
     #[command(flatten)]
-    security: SecurityArgs,
+    at: AnyNode,
 }
 
 /// Move groups and leaders from nodes with many to nodes with few, each printed before it is made, until no single move helps
 #[derive(Args)]
 struct RebalanceArgs {
-    /// Any node of the cluster
-    #[arg(value_name = "ADDR")]
-    node: String,
     /// Only print the moves
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    security: SecurityArgs,
+    at: AnyNode,
 }
 
 /// Compare the replicas of each group: all nodes hash what they hold at the same entry of the log
@@ -153,11 +154,8 @@ struct RebalanceArgs {
 /// Every node reads all of its data once, while it serves its clients. Exit code 3: replicas differ; 4: a node could not be compared.
 #[derive(Args)]
 struct CheckArgs {
-    /// Any node of the cluster
-    #[arg(value_name = "ADDR")]
-    node: String,
     #[command(flatten)]
-    security: SecurityArgs,
+    at: AnyNode,
 }
 
 /// Copy the data of a running cluster to a directory of this machine
@@ -168,14 +166,11 @@ struct CheckArgs {
 /// interrupted leaves DIR.incomplete.
 #[derive(Args)]
 struct BackupArgs {
-    /// Any node of the cluster
-    #[arg(value_name = "ADDR")]
-    node: String,
+    #[command(flatten)]
+    at: AnyNode,
     /// Directory of the backup, which must not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    #[command(flatten)]
-    security: SecurityArgs,
 }
 
 /// Make a new cluster of one node, from a backup or from what is left of a cluster that has lost its majority for good
@@ -222,7 +217,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Exit, Failure> {
 
 async fn init(args: &InitArgs, output: &mut Output) -> Result<(), Failure> {
     let replicas = args.replicas.unwrap_or(args.nodes.len() as u32);
-    let members = ControlClient::new(&args.security.read()?)?.init(&args.nodes, args.groups, replicas).await?;
+    let members = args.security.client()?.init(&args.nodes, args.groups, replicas).await?;
     output.write(|out| {
         members.iter().try_for_each(|(node, member)| writeln!(out, "node {node} ({})", member.cluster))?;
         writeln!(out, "the cluster is made")
@@ -242,13 +237,13 @@ fn lag() -> impl FnMut(u32, u64) {
 }
 
 async fn add(args: &AddArgs, output: &mut Output) -> Result<(), Failure> {
-    let client = ControlClient::new(&args.security.read()?)?;
+    let client = args.security.client()?;
     let node = client.add(&args.node, &args.to, args.groups.as_deref(), lag()).await?;
     output.write(|out| writeln!(out, "node {node} ({}) added", args.node))
 }
 
 async fn remove(args: &RemoveArgs, output: &mut Output) -> Result<(), Failure> {
-    let client = ControlClient::new(&args.security.read()?)?;
+    let client = args.security.client()?;
     let Removed { node, is_member } = client.remove(&args.node, &args.from, args.groups.as_deref(), args.force).await?;
     output.write(|out| match is_member {
         true => writeln!(out, "node {node} removed; it frees the space of what it does not hold any more"),
@@ -257,7 +252,7 @@ async fn remove(args: &RemoveArgs, output: &mut Output) -> Result<(), Failure> {
 }
 
 async fn show(args: &StatusArgs, output: &mut Output) -> Result<(), Failure> {
-    let found = ControlClient::new(&args.security.read()?)?.status(&args.node).await?;
+    let found = args.at.security.client()?.status(&args.at.node).await?;
     output.write(|out| match args.json {
         true => writeln!(out, "{}", status::to_json(&found)),
         false => status::print(&found, out),
@@ -265,22 +260,22 @@ async fn show(args: &StatusArgs, output: &mut Output) -> Result<(), Failure> {
 }
 
 async fn move_leader(args: &MoveLeaderArgs, output: &mut Output) -> Result<(), Failure> {
-    let client = ControlClient::new(&args.security.read()?)?;
-    let (node, groups) = client.move_leader(&args.to, &args.node, args.groups.as_deref()).await?;
+    let client = args.at.security.client()?;
+    let (node, groups) = client.move_leader(&args.to, &args.at.node, args.groups.as_deref()).await?;
     output.write(|out| groups.iter().try_for_each(|group| writeln!(out, "node {node} leads group {group}")))
 }
 
 async fn rebalance(args: &RebalanceArgs, output: &mut Output) -> Result<(), Failure> {
-    let client = ControlClient::new(&args.security.read()?)?;
+    let client = args.at.security.client()?;
     // An error of stdout stops no move, and returns at the end.
     let print = |step| _ = output.write(|out| writeln!(out, "{step}")).and_then(|()| output.flush());
-    client.rebalance(&args.node, args.dry_run, print, lag()).await?;
+    client.rebalance(&args.at.node, args.dry_run, print, lag()).await?;
     if args.dry_run { Ok(()) } else { output.write(|out| writeln!(out, "no single move helps any more")) }
 }
 
 async fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (mut groups, mut differ, mut all_compared) = (0, false, true);
-    let client = ControlClient::new(&args.security.read()?)?;
+    let client = args.at.security.client()?;
     let progress = |Check { group, position, nodes, differences, unchecked }| {
         output::say(format_args!("group {group}: nodes {nodes:?} were compared at log entry {}", position.index));
         for ((first, last), nodes) in &differences {
@@ -293,7 +288,7 @@ async fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
         differ |= !differences.is_empty();
         all_compared &= unchecked.is_empty();
     };
-    match client.check(&args.node, progress).await {
+    match client.check(&args.at.node, progress).await {
         // A difference that was found before outranks the error.
         Err(error) if differ => output::say(format_args!("{}", Failure::from(error))),
         checked => checked?,
@@ -309,10 +304,10 @@ async fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
 }
 
 async fn back_up(args: &BackupArgs, output: &mut Output) -> Result<(), Failure> {
-    let client = ControlClient::new(&args.security.read()?)?;
+    let client = args.at.security.client()?;
     allow_files();
     let progress = |group, last: Position| output::say(format_args!("group {group}: up to log entry {}", last.index));
-    let cluster = client.backup(&args.node, &args.directory, progress).await?;
+    let cluster = client.backup(&args.at.node, &args.directory, progress).await?;
     output
         .write(|out| writeln!(out, "the backup of cluster {cluster:016x} is complete; each group is of another moment"))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use mini_engine_cluster::{NodeTls, Security};
+use mini_engine_cluster::{ControlClient, NodeTls, Security};
 
 use crate::failure::Failure;
 use crate::password;
@@ -26,8 +26,9 @@ pub(crate) struct SecurityArgs {
 }
 
 impl SecurityArgs {
-    pub(crate) fn read(&self) -> Result<Security, Failure> {
-        read(self.secret_file.as_deref(), [&self.tls_cert, &self.tls_key, &self.tls_ca])
+    pub(crate) fn client(&self) -> Result<ControlClient, Failure> {
+        let security = read(self.secret_file.as_deref(), [&self.tls_cert, &self.tls_key, &self.tls_ca])?;
+        Ok(ControlClient::new(&security)?)
     }
 }
 

@@ -56,6 +56,9 @@ pub(crate) struct NodeArgs {
     /// Accept no writes that add data while less is free on the disk; 0 turns this off. By default 2% of the disk, from 1G to 8G, but at most 10%
     #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
     min_free_bytes: Option<u64>,
+    /// Accept no writes that add data to a group while its tables have more bytes. By default there is no limit
+    #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
+    max_bytes: Option<u64>,
 }
 
 /// Options that apply only to a server outside of a cluster.
@@ -89,6 +92,7 @@ impl NodeArgs {
             election_timeout: Duration::from_millis(u64::from(self.election_timeout_ms)),
             keep_log: self.keep_log,
             min_free_bytes: self.min_free_bytes,
+            max_bytes: self.max_bytes,
         })
     }
 
