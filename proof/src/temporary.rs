@@ -1,8 +1,8 @@
 //! Directories for tests: in memory, where the system has enough room there.
 //!
 //! The engine syncs all the time, which on a device takes longer than everything else. No test needs a device: `MemFs` simulates power cuts, and
-//! the page cache survives a killed process. With `TMPDIR` set, tests use that directory: `TMPDIR=/var/tmp cargo test -p mini-engine` runs them
-//! on a disk.
+//! the page cache survives a killed process. With `TMPDIR` set, tests use that directory, as those of the engine and of kills do in `.ci/run`:
+//! `TMPDIR=/var/tmp cargo test -p mini-engine` runs them on a disk.
 
 use std::io::Result;
 use std::path::{Path, PathBuf};

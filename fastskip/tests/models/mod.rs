@@ -41,6 +41,7 @@ pub(crate) use operations;
 ///
 /// # Panics
 /// If a table and its map differ.
+#[allow(dead_code, reason = "not called without `std`")]
 pub fn order_ops(input: &[u8]) -> Met {
     fn both<O: orders::Modelled>(input: &[u8]) -> Met {
         &list::skiplist_ops_in::<O>(input) | &memtable::memtable_ops_in::<O>(input)

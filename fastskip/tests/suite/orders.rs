@@ -7,6 +7,7 @@ use std::env;
 use fastskip::{ConcurrentSkipList, Duplicates, Memtable, Op, Order};
 use proptest::prelude::*;
 
+#[cfg(feature = "std")]
 use crate::models::order_ops;
 
 /// Slow machines set proptest's variable `PROPTEST_CASES`.
@@ -198,6 +199,8 @@ impl Tables {
     }
 }
 
+// Orders do not depend on `std`, and the models in all of them are most of what the suite compiles.
+#[cfg(feature = "std")]
 proptest! {
     #![proptest_config(config(256))]
 
