@@ -33,18 +33,13 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The channel to a read that waits for a barrier.
 pub(super) type Waiting = oneshot::Sender<Result<(), Refused>>;
 
-/// The compactions of a group while its node lacks room; locked while one runs.
-#[derive(Debug)]
+/// The compactions of a group while it lacks room; locked while one runs.
+#[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The number of measures until the next compaction.
-    pub(super) left: u32,
-    pub(super) pause: u32,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { left: 0, pause: 2 }
-    }
+    /// The time of the next compaction.
+    pub(super) next: Option<Instant>,
+    /// The last entry whose effect the last compaction has seen: before another one is applied, nothing can be removed.
+    pub(super) applied: Option<u64>,
 }
 
 /// A group on this node.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use mini_engine::Error;
 use mini_engine_server::replicated::KEYSPACE;
@@ -15,10 +16,10 @@ use tokio::task::spawn_blocking;
 use super::handle::{Group, Pace};
 use crate::space::table_bytes;
 
-/// A compaction is worth it if it frees this part of the tables.
-const PART_FREED: u64 = 16;
-/// The most measures between two compactions: about a quarter of an hour.
-const LONGEST_PAUSE: u32 = 1000;
+/// The pause after a compaction is so many times as long as the compaction.
+const PAUSES: u32 = 10;
+/// The least pause after a compaction that has failed, for lack of space, say.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 impl Group {
     /// Whether this node, as the leader, refuses writes that add data.
@@ -32,16 +33,15 @@ impl Group {
         table_bytes(&self.db()) > if self.refuses_growth() { bytes - bytes / 4 } else { bytes }
     }
 
-    /// Compacts what was removed if it is time, because the node or the group lacks room. Called about each second; `one_group` is locked while one of the node's
-    /// groups is compacted.
+    /// Compacts what was removed if it is time, because the node or the group lacks room. Called about each second; `one_group` is locked while one of the
+    /// node's groups is compacted.
     pub(crate) fn compact(self: &Arc<Self>, lacks_room: bool, one_group: &Arc<Mutex<()>>) {
         let Ok(mut pace) = self.pace.try_lock() else { return };
         if !lacks_room {
             *pace = Pace::default();
             return;
         }
-        pace.left = pace.left.saturating_sub(1);
-        if pace.left > 0 {
+        if pace.next.is_some_and(|next| Instant::now() < next) || pace.applied == Some(self.applied()) {
             return;
         }
         drop(pace);
@@ -52,16 +52,18 @@ impl Group {
             let db = group.db();
             // The next purge makes a snapshot first, so the log becomes shorter, too.
             group.applied_bytes.store(u64::MAX / 2, Ordering::Relaxed);
-            let flushed = db.flush();
-            let before = table_bytes(&db);
-            match flushed.and_then(|()| db.keyspace(KEYSPACE)?.compact_range(..)) {
-                Ok(()) | Err(Error::Closed) => {}
+            let (begun, applied) = (Instant::now(), group.applied());
+            let mut least = Duration::ZERO;
+            match db.flush().and_then(|()| db.keyspace(KEYSPACE)?.compact_range(..)) {
+                Ok(()) => pace.applied = Some(applied),
+                Err(Error::Closed) => {}
                 Err(error @ Error::Corruption { .. }) => group.failure.tell(error),
-                Err(error) => tracing::warn!(group = group.number, %error, "could not compact a group without room"),
+                Err(error) => {
+                    tracing::warn!(group = group.number, %error, "could not compact a group without room");
+                    least = AFTER_FAILURE;
+                }
             }
-            let has_freed = before.saturating_sub(table_bytes(&db)) >= (before / PART_FREED).max(1);
-            pace.pause = if has_freed { Pace::default().pause } else { (2 * pace.pause).min(LONGEST_PAUSE) };
-            pace.left = pace.pause;
+            pace.next = Some(Instant::now() + least.max(PAUSES * begun.elapsed()));
         });
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             if found.refuses_growth {
                 writeln!(
                     out,
-                    "warning: group {group} accepts no writes that add data until keys are removed, or disks have room"
+                    "warning: group {group} accepts no writes that add data until keys are removed, disks have room, or --max-bytes is raised"
                 )?;
             }
         }
