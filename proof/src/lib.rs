@@ -6,7 +6,7 @@
 //! * [`model`]: compares a database with ordinary maps, for the model test and the fuzz target `engine_ops`;
 //! * [`Random`]: draws that a seed determines;
 //! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
-//! * [`TempDir`]: a directory for a test;
+//! * [`TempDir`] and [`free_address`]: a directory and an address for a test;
 //! * [`environment`]: the variables that repeat a run, or make it longer.
 
 // The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
@@ -24,4 +24,4 @@ mod temporary;
 pub use clock::{Clock, second};
 pub use contents::{Map, POLICIES, entries, key, noise, pairs, scattered_key};
 pub use random::{Random, hash};
-pub use temporary::TempDir;
+pub use temporary::{TempDir, free_address};

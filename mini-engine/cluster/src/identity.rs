@@ -224,23 +224,8 @@ mod tests {
             let error = Record::read(&StdFs, dir.path()).unwrap_err().to_string();
             assert!(error.contains("node.json: "), "{wrong}: {error}");
         }
-        fs::remove_file(dir.path().join(FILE)).unwrap();
-        fs::create_dir(dir.path().join("state-2")).unwrap();
-        let error = Record::read(&StdFs, dir.path()).unwrap_err().to_string();
-        assert!(error.contains("found no file, although there is data"), "{error}");
     }
 
-    #[test]
-    fn a_node_of_the_format_without_groups_has_all_of_them() {
-        // Catches a node that drops its data after an update of the software.
-        let dir = proof::TempDir::new().unwrap();
-        fs::write(dir.path().join(FILE), r#"{"format":1,"cluster":5,"node":2,"groups":3}"#).unwrap();
-        let record = Record::read(&StdFs, dir.path()).unwrap().unwrap();
-        assert_eq!(record.identity(), Identity { cluster: 5, node: 2, groups: 3 });
-        assert!(record.joined.keys().copied().eq(0..3));
-        record.write(&StdFs, dir.path()).unwrap();
-        assert_eq!(Record::read(&StdFs, dir.path()).unwrap(), Some(record));
-    }
     #[test]
     fn the_record_of_a_directory_that_is_moved_goes_with_it() {
         // Catches a node that writes its number, or the groups that it left, to the directory of another node that now has its old name.

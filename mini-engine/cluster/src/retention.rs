@@ -130,21 +130,20 @@ mod tests {
             let given_up = retention.advance(needs, 900, bytes_from, max_mib << 20);
             (retention.first(), given_up)
         };
-        assert_eq!(leader(0, [Some(1000), Some(900)]), (900, None), "healthy");
-        assert_eq!([750, 749].map(|max| leader(max, [Some(250), Some(1000)])), [(250, None), (900, Some(2))]);
-        assert_eq!(
-            leader(700, [Some(250), Some(50)]),
-            (850, Some(2)),
-            "the entries after a snapshot, for another member"
-        );
-        assert_eq!(
-            [900, 899].map(|max| leader(max, [None, Some(1000)])),
-            [(100, None), (900, Some(2))],
-            "a new leader"
-        );
-        assert_eq!(leader(900, [Some(1000), None]), (850, None), "a snapshot of this term");
-        assert_eq!(leader(900, [Some(99), Some(1000)]), (900, None), "it needs a snapshot in any case");
-        assert_eq!([163, 164].map(|need| leader(900, [Some(need), None]).0), [100, 164], "a purge that frees little");
+        for (max_mib, matched, expected, case) in [
+            (0, [Some(1000), Some(900)], (900, None), "healthy"),
+            (750, [Some(250), Some(1000)], (250, None), "just within the bound"),
+            (749, [Some(250), Some(1000)], (900, Some(2)), "just beyond it"),
+            (700, [Some(250), Some(50)], (850, Some(2)), "the entries after a snapshot, for another member"),
+            (900, [None, Some(1000)], (100, None), "a new leader"),
+            (899, [None, Some(1000)], (900, Some(2)), "a new leader, and a lower bound"),
+            (900, [Some(1000), None], (850, None), "a snapshot of this term"),
+            (900, [Some(99), Some(1000)], (900, None), "it needs a snapshot in any case"),
+            (900, [Some(163), None], (100, None), "a purge that would free little"),
+            (900, [Some(164), None], (164, None), "a purge that frees enough"),
+        ] {
+            assert_eq!(leader(max_mib, matched), expected, "{case}");
+        }
 
         let leader = Retention::default();
         let advance = |after| leader.advance(leader.needs_of_members([(2, None)].into_iter()), after, bytes_from, 0);

@@ -7,7 +7,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use mini_engine::fs::StdFs;
-use mini_engine::{Db, incomplete_directory};
+use mini_engine::incomplete_directory;
 
 use openraft::LogId;
 use openraft::entry::RaftEntry;
@@ -15,26 +15,12 @@ use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::type_config::alias::{EntryOf, LogIdOf};
 use openraft_mini_engine::{LogStore, Logs};
 
-use super::support::{Cluster, wait_for};
+use super::support::{Cluster, once_free, refused};
 use crate::application::open_state;
 use crate::checks::Checks;
 use crate::network::{Dialer, Link, fetch};
 use crate::types::{TypeConfig, Vote};
-use crate::{Error, Member, Position, Security};
-
-const KEYS: u32 = 40;
-
-async fn write_all(cluster: &Cluster, value: &str) {
-    for n in 0..KEYS {
-        assert_eq!(cluster.ask(&format!("SET key{n} {n}{value}")).await, "+OK");
-    }
-}
-
-async fn read_all(cluster: &Cluster, value: &str) {
-    for n in 0..KEYS {
-        assert_eq!(cluster.ask(&format!("GET key{n}")).await, format!("${n}{value}"));
-    }
-}
+use crate::{Member, Position, Security};
 
 /// Every file below `dir`, with its bytes, except locks.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -73,85 +59,72 @@ async fn copy_changed(
     logs.close().unwrap();
 }
 
-fn refused<T>(result: crate::Result<T>, expected: &str) {
-    let error = result.err().expect("an error").to_string();
-    assert!(error.contains(expected), "{error}");
+/// Makes a new cluster of copies. Its first node is that of this number, which has not run yet. Returns the number of the cluster.
+async fn recover_as(
+    cluster: &mut Cluster,
+    node: u64,
+    from: &[PathBuf],
+    progress: impl FnMut(u32, &Path, Position),
+) -> u64 {
+    cluster.start(node).await;
+    let member = cluster.nodes[&node].local().parts.member.clone();
+    cluster.stop(node).await;
+    let dir = cluster.dir.path().join(node.to_string());
+    fs::remove_dir_all(&dir).unwrap();
+    crate::recover(from, &dir, member, progress).await.unwrap()
+}
+
+/// Starts the first node of a new cluster, and adds two more.
+async fn grow(cluster: &mut Cluster, first: u64) {
+    cluster.start(first).await;
+    for node in [first + 1, first + 2] {
+        cluster.start(node).await;
+        cluster.add(node, first, None).await.unwrap();
+    }
+}
+
+/// Makes a node that is never started, of copies whose nodes may just have stopped. Returns the directory of the copy of each group.
+async fn recover(from: &[PathBuf], dir: &Path) -> crate::Result<Vec<PathBuf>> {
+    once_free(async || {
+        let (member, mut used) = (Member { cluster: String::new(), clients: String::new() }, Vec::new());
+        crate::recover(from, dir, member, |_, from, _| used.push(from.to_owned())).await.map(|_| used)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_becomes_a_new_cluster_that_grows_and_that_old_nodes_cannot_join() {
     // Catches a backup that lacks a group or an acknowledged write, new members without the data, and an old node that is let in.
     let mut cluster = Cluster::new(3, 2).await;
-    write_all(&cluster, "old").await;
+    cluster.write_all("old").await;
     let (dir, mut copied) = (cluster.dir.path().join("backup"), Vec::new());
     let progress = |group, last: Position| copied.push((group, last));
     let old = cluster.control.backup(&cluster.address(2), &dir, progress).await.unwrap();
     assert_eq!(old, cluster.groups(1).identity.cluster);
     assert!(copied.iter().map(|(group, _)| *group).eq([0, 1]) && copied.iter().all(|(_, last)| last.index > 0));
     refused(cluster.control.backup(&cluster.address(2), &dir, |_, _| ()).await, "found that it exists");
-    write_all(&cluster, "new").await;
-    let mut keys = 0;
-    for group in 0..2 {
-        let db = Db::builder(dir.join(format!("state-{group}/state-000001"))).read_only(true).open().unwrap();
-        drop(db.verify().unwrap().into_result().unwrap());
-        keys += db.keyspace("0").unwrap().iter().count();
-    }
-    assert_eq!(keys, KEYS as usize);
-
+    cluster.write_all("new").await;
     for node in 1..=3 {
         cluster.stop(node).await;
     }
     let mut recovered = Vec::new();
-    let (four, member) = reserve(&mut cluster, 4).await;
-    let progress = |group, _: &Path, last| recovered.push((group, last));
-    let new = crate::recover(&[dir], &four, member, progress).await.unwrap();
+    let new = recover_as(&mut cluster, 4, &[dir], |group, _, last| recovered.push((group, last))).await;
     assert!(new != old && recovered == copied);
-    for node in [4, 5, 6] {
-        cluster.start(node).await;
-    }
-    let four = cluster.address(4);
-    for node in [5, 6] {
-        cluster.control.add(&cluster.address(node), &four, None, |_, _| ()).await.unwrap();
-    }
-    read_all(&cluster, "old").await;
-    let status = cluster.control.status(&four).await.unwrap();
+    grow(&mut cluster, 4).await;
+    cluster.read_all("old").await;
+    let status = cluster.status(4).await;
     assert_eq!((status.cluster, status.nodes.len()), (new, 3));
 
     cluster.start(1).await;
-    refused(cluster.control.add(&cluster.address(1), &four, None, |_, _| ()).await, "is a node of cluster");
+    refused(cluster.add(1, 4, None).await, "is a node of cluster");
     let dialer = &cluster.nodes[&1].local().parts.dialer;
-    let error = dialer.connect(&four, Some((old, 1))).await.err().expect("it is another cluster").to_string();
+    let error = dialer.connect(&cluster.address(4), Some((old, 1))).await.err().expect("another cluster").to_string();
     assert!(error.contains(&format!("expected node 1 of cluster {old:016x}")), "{error}");
     cluster.stop(1).await;
     // Two of three nodes are a majority, so the new nodes vote, and have everything.
     cluster.stop(4).await;
-    read_all(&cluster, "old").await;
-    write_all(&cluster, "newer").await;
-}
-
-/// The directory and the addresses of a node that is to be recovered.
-async fn reserve(cluster: &mut Cluster, node: u64) -> (PathBuf, Member) {
-    cluster.start(node).await;
-    let member = cluster.nodes[&node].local().parts.member.clone();
-    cluster.stop(node).await;
-    let dir = cluster.dir.path().join(node.to_string());
-    fs::remove_dir_all(&dir).unwrap();
-    (dir, member)
-}
-
-/// Recovers a node that is not started, and returns the directory of the copy of each group.
-async fn recover(from: &[PathBuf], dir: &Path) -> crate::Result<Vec<PathBuf>> {
-    let (member, mut used) = (Member { cluster: String::new(), clients: String::new() }, Vec::new());
-    crate::recover(from, dir, member, |_, from, _| used.push(from.to_owned())).await.map(|_| used)
-}
-
-/// Recovers when the stopped nodes have given their directories free.
-async fn recover_stopped(from: &[PathBuf], dir: &Path) -> crate::Result<Vec<PathBuf>> {
-    wait_for("a free directory", async || match recover(from, dir).await {
-        Err(Error::Identity { reason, .. }) if reason.contains("a node runs here") => None,
-        done => Some(done),
-    })
-    .await
+    cluster.read_all("old").await;
+    cluster.write_all("newer").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,23 +132,23 @@ async fn the_last_nodes_become_a_new_cluster_with_everything_in_their_logs() {
     // Catches a recovery that drops log entries that were not applied, takes the older of two copies, one that contradicts the other, or one with a hole
     // in it, changes a copy, or leaves the old members in the log.
     let mut cluster = Cluster::new(3, 1).await;
-    write_all(&cluster, "old").await;
+    cluster.write_all("old").await;
     let [one, two, saved, later, hole, again, new] =
         ["1", "2", "saved", "later", "hole", "again", "new"].map(|name| cluster.dir.path().join(name));
     cluster.stop(1).await;
     copy(&one.join("state-0"), &saved);
     cluster.start(1).await;
     cluster.start(4).await;
-    cluster.control.add(&cluster.address(4), &cluster.address(1), None, |_, _| ()).await.unwrap();
+    cluster.add(4, 1, None).await.unwrap();
     cluster.stop(2).await;
-    write_all(&cluster, "new").await;
-    assert_eq!(cluster.ask("SET lease mine EX 9999").await, "+OK");
+    cluster.write_all("new").await;
+    cluster.talk("SET lease mine EX 9999 => +OK").await;
     cluster.wait_for_stale(1, "GET lease", "$mine").await;
     for node in [1, 3, 4] {
         cluster.stop(node).await;
     }
     let from = [one.clone(), two.clone()];
-    assert_eq!(recover_stopped(&from, &again).await.unwrap(), from_ref(&one));
+    assert_eq!(recover(&from, &again).await.unwrap(), from_ref(&one));
     copy_changed(&two, &later, async |log, last| {
         let vote = Vote::new_committed(last.leader_id.term + 9, 2);
         let entry = EntryOf::<TypeConfig>::new_blank(LogId::new(vote.leader_id, last.index + 1));
@@ -191,42 +164,37 @@ async fn the_last_nodes_become_a_new_cluster_with_everything_in_their_logs() {
     refused(recover(&[two, hole], &new).await, "which is not in the state");
 
     let before = from.each_ref().map(|dir| contents(dir));
-    let (five, member) = reserve(&mut cluster, 5).await;
-    crate::recover(&from, &five, member, |_, from, _| assert_eq!(from, one)).await.unwrap();
+    recover_as(&mut cluster, 5, &from, |_, from, _| assert_eq!(from, one)).await;
     assert_eq!(before, from.each_ref().map(|dir| contents(dir)));
-    for node in [5, 6, 7] {
-        cluster.start(node).await;
-    }
-    for node in [6, 7] {
-        cluster.control.add(&cluster.address(node), &cluster.address(5), None, |_, _| ()).await.unwrap();
-    }
+    grow(&mut cluster, 5).await;
     cluster.stop(5).await;
-    read_all(&cluster, "new").await;
-    assert!(cluster.ask("TTL lease").await.starts_with(":9"));
-    write_all(&cluster, "newer").await;
+    cluster.read_all("new").await;
+    cluster.talk("TTL lease => :9..").await;
+    cluster.write_all("newer").await;
     cluster.start(5).await;
     cluster.stop(6).await;
-    read_all(&cluster, "newer").await;
+    cluster.read_all("newer").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_cannot_be_recovered_from_is_named() {
     // Catches a recovery beside a running node, of two clusters, without a group, or of half a backup.
     let mut cluster = Cluster::spread(2, 2, 1).await;
-    write_all(&cluster, "").await;
+    cluster.write_all("").await;
     let [one, two, new, backup, other] = ["1", "2", "3", "backup", "other"].map(|name| cluster.dir.path().join(name));
-    refused(recover(from_ref(&one), &new).await, "a node runs here");
+    let member = cluster.nodes[&1].local().parts.member.clone();
+    refused(crate::recover(from_ref(&one), &new, member, |_, _, _| ()).await, "a node runs here");
     cluster.control.backup(&cluster.address(1), &backup, |_, _| ()).await.unwrap();
     cluster.stop(1).await;
     cluster.stop(2).await;
-    refused(recover_stopped(from_ref(&one), &new).await, "expected group 1, found no data of it");
+    refused(recover(from_ref(&one), &new).await, "expected group 1, found no data of it");
     assert!(!new.exists() && !incomplete_directory(&new).exists());
-    recover_stopped(&[one, two], &new).await.unwrap();
+    recover(&[one, two], &new).await.unwrap();
     recover(from_ref(&backup), &other).await.unwrap();
     refused(recover(&[backup.clone(), other], &cluster.dir.path().join("more")).await, "expected cluster");
     refused(recover(&[cluster.dir.path().to_owned()], &backup).await, "expected backup.json or node.json");
     cluster.start(3).await;
-    read_all(&cluster, "").await;
+    cluster.read_all("").await;
     let (description, other) = (backup.join("backup.json"), cluster.dir.path().join("more"));
     let text = fs::read_to_string(&description).unwrap();
     fs::write(&description, text.replace("\"index\": ", "\"index\": 1")).unwrap();

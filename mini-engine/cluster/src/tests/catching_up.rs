@@ -1,20 +1,11 @@
 //! Nodes that return: they get the entries that they lack, or one snapshot.
 
-use std::io;
+use std::sync::mpsc;
 
 use openraft::async_runtime::WatchReceiver;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::task::block_in_place;
 
 use super::support::{Cluster, wait_for};
-use crate::Security;
-use crate::network::Dialer;
-use crate::starts::Introduction;
-use crate::types::{AppendEntriesResponse, Member};
-use crate::wire::message::{Call, CallReply, Numbered};
-
-/// More than enough for everything that a test writes.
-const ALL: u64 = 1 << 40;
 
 /// Makes a snapshot of everything on a node, and purges; returns the first entry that is kept, and the last applied one.
 pub(super) async fn purge(cluster: &Cluster, node: u64, max_bytes: u64) -> (u64, u64) {
@@ -45,7 +36,7 @@ async fn without_node_3(writes: usize, bytes: usize) -> Cluster {
     cluster.stop(3).await;
     let mut client = cluster.client(1).await;
     for n in 0..writes {
-        assert_eq!(client.ask(&format!("SET key{n} {}", "v".repeat(bytes))).await, "+OK");
+        client.talk(&format!("SET key{n} {} => +OK", "v".repeat(bytes))).await;
     }
     cluster
 }
@@ -57,7 +48,7 @@ async fn a_node_that_was_away_gets_entries_also_from_the_next_leader() {
     for leader in [1, 2] {
         cluster.make_leader(leader).await;
         for node in [1, 2] {
-            let (first, applied) = purge(&cluster, node, ALL).await;
+            let (first, applied) = purge(&cluster, node, u64::MAX).await;
             assert!(first + 590 <= applied, "node {node}: {first}, {applied}");
         }
     }
@@ -66,7 +57,7 @@ async fn a_node_that_was_away_gets_entries_also_from_the_next_leader() {
     assert_eq!(installed(&cluster, 3), 0);
     for node in 1..=3 {
         let is_purged = async || {
-            let (first, applied) = purge(&cluster, node, ALL).await;
+            let (first, applied) = purge(&cluster, node, u64::MAX).await;
             (first > 600 && first + 10 > applied).then_some(())
         };
         wait_for("a purge of what every node has", is_purged).await;
@@ -80,13 +71,12 @@ async fn a_node_that_was_away_too_long_gets_one_snapshot_under_writes() {
     let (first, _) = purge(&cluster, 1, 4 << 20).await;
     assert!(first > 100, "{first}");
     cluster.start(3).await;
-    let (mut client, mut reader) = (cluster.client(1).await, cluster.client(3).await);
-    assert_eq!(reader.ask("READONLY").await, "+OK");
+    let (mut client, mut reader) = (cluster.client(1).await, cluster.reader(3).await);
     let mut count = 0;
     wait_for("the node has caught up", async || {
         // All entries so far are in a snapshot: they may be purged, unless they are kept for the node.
         count += 1;
-        assert_eq!(client.ask("INCR count").await, format!(":{count}"));
+        client.talk(&format!("INCR count => :{count}")).await;
         purge(&cluster, 1, 4 << 20).await;
         let seen = reader.ask("GET count").await;
         // A follower learns with the next message that an entry is committed.
@@ -96,54 +86,22 @@ async fn a_node_that_was_away_too_long_gets_one_snapshot_under_writes() {
     assert_eq!(installed(&cluster, 3), 1);
 }
 
-/// A member that stores entries once `goes_on` is true.
-async fn slow_member(listener: TcpListener, identity: (u64, u64), goes_on: watch::Receiver<bool>) -> io::Result<()> {
-    loop {
-        let (stream, _) = listener.accept().await?;
-        let mut goes_on = goes_on.clone();
-        tokio::spawn(async move {
-            let dialer = Dialer::new(&Security::default()).expect("no files");
-            let mut frames = dialer.accept(stream, Some(identity)).await.ok()?;
-            while let Ok(Numbered { number, body }) = frames.receive::<Numbered<Call>>().await {
-                if matches!(&body, Call::Append(_, request, _) if !request.entries.is_empty()) {
-                    goes_on.wait_for(|goes_on| *goes_on).await.ok()?;
-                }
-                let body = match body {
-                    Call::Introduce(other) => {
-                        let others = Default::default();
-                        CallReply::Introduced(Introduction { node: identity.1, others, ..other })
-                    }
-                    _ => CallReply::Append(AppendEntriesResponse::Success),
-                };
-                frames.send(&Numbered { number, body }).await.ok()?;
-            }
-            Some(())
-        });
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_purge_does_not_wait_for_a_member_that_is_slow() {
     // Catches a log that grows without bound while a member receives entries more slowly than they are written.
-    let cluster = Cluster::new(1, 1).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let member = Member { cluster: listener.local_addr().unwrap().to_string(), clients: "-".into() };
-    let (gate, goes_on) = watch::channel(true);
-    tokio::spawn(slow_member(listener, (cluster.groups(1).identity.cluster, 9), goes_on));
-    let group = cluster.groups(1).get(0).unwrap();
-    group.raft().add_learner(9, member, false).await.unwrap();
-    wait_for("the member has all", async || {
-        let described = group.describe();
-        (described.matched.get(&9) == Some(&described.last)).then_some(())
-    })
-    .await;
-    gate.send_replace(false);
+    let cluster = Cluster::new(3, 1).await;
+    cluster.make_leader(1).await;
+    // From now on, node 3 answers nothing about this group.
+    let (go_on, paused) = mpsc::channel::<()>();
+    let wait = move |_: &_| block_in_place(|| _ = paused.recv());
+    cluster.groups(3).get(0).unwrap().raft().external_request(wait).await.unwrap();
     for n in 0..40 {
-        assert_eq!(cluster.ask(&format!("SET key{n} {}", "v".repeat(50_000))).await, "+OK");
+        cluster.talk(&format!("SET key{n} {} => +OK", "v".repeat(50_000))).await;
     }
     let (first, applied) = purge(&cluster, 1, 0).await;
     assert!(first > applied, "{first}, {applied}");
-    gate.send_replace(true);
+    drop(go_on);
+    let group = cluster.groups(1).get(0).unwrap();
     let purged = || group.raft().metrics().borrow_watched().purged;
     wait_for("a purge", async || purged().filter(|last| last.index >= applied)).await;
 }

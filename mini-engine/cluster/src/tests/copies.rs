@@ -5,22 +5,21 @@ use std::fs;
 use tokio::time::timeout;
 
 use super::backups::copy;
-use super::support::{Cluster, LONG, wait_for};
+use super::support::{Cluster, LONG, once_free, wait_for};
 use crate::starts::KEPT;
 use crate::{Error, Node, Settings};
 
 /// Starts a node whose directory is an older copy, and waits until it finds that out.
 async fn ends(cluster: &Cluster, settings: Settings) {
-    let error = wait_for("a free directory", async || match Node::start(settings.clone()).await {
+    let error = match once_free(async || Node::start(settings.clone()).await).await {
         Ok(mut node) => {
             let error = timeout(LONG, node.failed()).await.expect("an end");
             assert!(cluster.control.status(&node.cluster_address().to_string()).await.is_err(), "it answers nothing");
-            Some(error)
+            error
         }
-        Err(Error::Engine(mini_engine::Error::Locked { .. })) => None,
-        Err(error) => Some(error),
-    });
-    assert!(matches!(error.await, Error::Outdated(_)));
+        Err(error) => error,
+    };
+    assert!(matches!(error, Error::Outdated(_)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,7 +32,7 @@ async fn an_older_copy_does_not_start_and_does_not_harm_its_original() {
     // Only node 1 learns of the next start.
     cluster.stop(2).await;
     cluster.start(3).await;
-    assert_eq!(cluster.ask("SET a 1").await, "+OK");
+    cluster.talk("SET a 1 => +OK").await;
     fs::create_dir(&running).unwrap();
     fs::copy(dir.join("node.json"), running.join("node.json")).unwrap();
     cluster.nodes[&3].local().parts.logs.db().checkpoint(running.join("log")).unwrap();
@@ -45,7 +44,7 @@ async fn an_older_copy_does_not_start_and_does_not_harm_its_original() {
             ends(&cluster, Settings { dir: dir.clone(), ..cluster.settings(3) }).await;
         }
     }
-    assert_eq!(cluster.ask("SET a 2").await, "+OK");
+    cluster.talk("SET a 2 => +OK").await;
     cluster.nodes[&3].local().parts.dialer.starts.check().unwrap();
 }
 
@@ -58,7 +57,7 @@ async fn an_older_copy_that_knows_no_other_node_ends_when_one_meets_it() {
     copy(&dir, &old);
     cluster.start(1).await;
     cluster.start(2).await;
-    cluster.control.add(&cluster.address(2), &cluster.address(1), None, |_, _| ()).await.unwrap();
+    cluster.add(2, 1, None).await.unwrap();
     cluster.stop(1).await;
     ends(&cluster, Settings { dir: old, cluster_listen: cluster.address(1), ..cluster.settings(1) }).await;
 }

@@ -1,10 +1,11 @@
 //! A client that follows the leader. For each request it determines whether the request was carried out, was not, or may have been.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use redis::{Connection, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value, cmd, from_redis_value};
 
 use crate::support::PATIENCE;
 
@@ -13,92 +14,23 @@ const TRIES: usize = 200;
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A reply of version 2 of the protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    Status(String),
-    Error(String),
-    Integer(i64),
-    Value(Option<String>),
-    List(Vec<Reply>),
+/// A connection to one node, whose replies are awaited for `patience`.
+pub(super) fn open(node: SocketAddr, patience: Duration) -> RedisResult<Connection> {
+    let connection = redis::Client::open(format!("redis://{node}/"))?.get_connection_with_timeout(patience)?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    Ok(connection)
 }
 
-impl Reply {
-    pub(super) fn value(text: &str) -> Self {
-        Self::Value(Some(text.to_owned()))
-    }
-
-    /// The number in a value or an integer.
-    #[track_caller]
-    pub(super) fn number(&self) -> Option<i64> {
-        match self {
-            Self::Integer(number) => Some(*number),
-            Self::Value(text) => text.as_ref().map(|text| text.parse().expect("a number")),
-            other => panic!("expected a number, found {other:?}"),
-        }
-    }
+/// A connection that reads at this node, even if the node does not lead.
+pub(super) fn reader(node: SocketAddr) -> Connection {
+    let mut connection = open(node, PATIENCE).expect("connect");
+    cmd("READONLY").exec(&mut connection).expect("a node that answers");
+    connection
 }
 
-/// One connection to one node.
-pub(super) struct Connection(BufReader<TcpStream>);
-
-impl Connection {
-    /// A connection whose replies are awaited for `patience`.
-    pub(super) fn open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, patience)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
-        stream.set_nodelay(true)?;
-        Ok(Self(BufReader::new(stream)))
-    }
-
-    /// A connection that reads at this node, even if the node does not lead.
-    pub(super) fn reading(address: SocketAddr) -> io::Result<Self> {
-        Self::open(address, PATIENCE)?.after(&["READONLY"])
-    }
-
-    fn after(mut self, request: &[&str]) -> io::Result<Self> {
-        match self.call(request)? {
-            Reply::Status(_) => Ok(self),
-            other => Err(unexpected(&format!("{other:?}"))),
-        }
-    }
-
-    pub(super) fn call(&mut self, args: &[&str]) -> io::Result<Reply> {
-        let mut request = format!("*{}\r\n", args.len());
-        args.iter().for_each(|arg| request.push_str(&format!("${}\r\n{arg}\r\n", arg.len())));
-        self.0.get_mut().write_all(request.as_bytes())?;
-        self.reply()
-    }
-
-    fn reply(&mut self) -> io::Result<Reply> {
-        let mut line = String::new();
-        self.0.read_line(&mut line)?;
-        // A line that the end of the connection cut off is no reply.
-        let line = line.strip_suffix("\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
-        let (kind, text) = line.split_at_checked(1).ok_or_else(|| unexpected(line))?;
-        let number = || text.parse::<i64>().map_err(|_| unexpected(line));
-        Ok(match kind {
-            "+" => Reply::Status(text.to_owned()),
-            "-" => Reply::Error(text.to_owned()),
-            ":" => Reply::Integer(number()?),
-            "$" | "*" if number()? < 0 => Reply::Value(None),
-            "$" => Reply::Value(Some(self.bytes(number()? as usize)?)),
-            "*" => Reply::List((0..number()?).map(|_| self.reply()).collect::<io::Result<_>>()?),
-            _ => return Err(unexpected(line)),
-        })
-    }
-
-    fn bytes(&mut self, length: usize) -> io::Result<String> {
-        let mut bytes = vec![0; length + 2];
-        self.0.read_exact(&mut bytes)?;
-        bytes.truncate(length);
-        String::from_utf8(bytes).map_err(|error| unexpected(&error.to_string()))
-    }
-}
-
-fn unexpected(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("expected a reply, found {what}"))
+pub(super) fn get(connection: &mut Connection, key: &str) -> RedisResult<Option<String>> {
+    cmd("GET").arg(key).query(connection)
 }
 
 /// The reason why a request has no final reply.
@@ -129,17 +61,25 @@ impl Client {
     }
 
     /// Sends a request to the leader of its slot, as soon as the leader is known.
-    pub(super) fn call(&mut self, args: &[&str]) -> Result<Reply, Failure> {
+    pub(super) fn call(&mut self, args: &[&str]) -> Result<Value, Failure> {
         let mut why = String::new();
         for _ in 0..TRIES {
-            match self.connection().map(|connection| connection.call(args)) {
-                Ok(Ok(Reply::Error(said))) => match refusal(&said) {
-                    Some(Refusal::Moved(to)) => self.at = to,
-                    Some(Refusal::Down) => self.turn(),
-                    None => return Err(self.unknown(said)),
-                },
+            let replied = self.connection().map(|connection| cmd(args[0]).arg(&args[1..]).query(connection));
+            match replied {
                 Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(error)) => return Err(self.unknown(error.to_string())),
+                Ok(Err(error)) => match error.kind() {
+                    // These requests had no effect.
+                    ErrorKind::Server(ServerErrorKind::Moved) => {
+                        self.at = error.redirect_node().expect("an address").0.parse().expect("an address");
+                    }
+                    ErrorKind::Server(ServerErrorKind::ClusterDown) => self.turn(),
+                    _ => {
+                        // Closes the connection: a late reply would be taken for the reply to the next request.
+                        self.connections.remove(&self.at);
+                        self.turn();
+                        return Err(Failure::Unknown(error.to_string()));
+                    }
+                },
                 // The connection failed, so nothing was sent.
                 Err(error) => {
                     why = error.to_string();
@@ -152,11 +92,11 @@ impl Client {
 
     /// The reply to an idempotent request, which is sent until it is answered.
     #[track_caller]
-    pub(super) fn must(&mut self, args: &[&str]) -> Reply {
+    pub(super) fn must<T: FromRedisValue>(&mut self, args: &[&str]) -> T {
         let begun = Instant::now();
         loop {
             match self.call(args) {
-                Ok(reply) => return reply,
+                Ok(reply) => return from_redis_value(reply).expect("a reply of this type"),
                 Err(Failure::NotDone(why) | Failure::Unknown(why)) => {
                     assert!(begun.elapsed() < PATIENCE, "{args:?}: {why}");
                 }
@@ -164,11 +104,21 @@ impl Client {
         }
     }
 
-    fn connection(&mut self) -> io::Result<&mut Connection> {
+    #[track_caller]
+    pub(super) fn set(&mut self, key: &str, value: &str) {
+        self.must::<()>(&["SET", key, value]);
+    }
+
+    #[track_caller]
+    pub(super) fn get(&mut self, key: &str) -> Option<String> {
+        self.must(&["GET", key])
+    }
+
+    fn connection(&mut self) -> RedisResult<&mut Connection> {
         if !self.connections.contains_key(&self.at) {
-            let mut connection = Connection::open(self.at, self.patience)?;
+            let mut connection = open(self.at, self.patience)?;
             if self.reads_anywhere {
-                connection = connection.after(&["READONLY", "LINEARIZABLE"])?;
+                cmd("READONLY").arg("LINEARIZABLE").exec(&mut connection)?;
             }
             self.connections.insert(self.at, connection);
         }
@@ -180,27 +130,5 @@ impl Client {
         thread::sleep(PAUSE);
         let place = self.nodes.iter().position(|node| *node == self.at);
         self.at = self.nodes[place.map_or(0, |place| (place + 1) % self.nodes.len())];
-    }
-
-    fn unknown(&mut self, why: String) -> Failure {
-        // Closes the connection: a late reply would be taken for the reply to the next request.
-        self.connections.remove(&self.at);
-        self.turn();
-        Failure::Unknown(why)
-    }
-}
-
-/// An error reply to a request that had no effect.
-enum Refusal {
-    Moved(SocketAddr),
-    Down,
-}
-
-fn refusal(said: &str) -> Option<Refusal> {
-    let mut words = said.split(' ');
-    match words.next()? {
-        "MOVED" => Some(Refusal::Moved(words.nth(1)?.parse().expect("an address"))),
-        "CLUSTERDOWN" => Some(Refusal::Down),
-        _ => None,
     }
 }

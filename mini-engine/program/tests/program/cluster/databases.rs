@@ -4,24 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::client::Reply;
 use super::nodes::Cluster;
 use crate::support::{Room, check_says, names, run, run_with};
-
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().expect("cp").success());
-}
-
-fn put_back(copied: &Path, directory: &Path) {
-    fs::remove_dir_all(directory).expect("remove");
-    copy(copied, directory);
-}
 
 #[test]
 fn only_the_node_changes_its_databases_and_it_refuses_a_repaired_one() {
     // Catches an operator who repairs, compacts or edits a node's database, after which the node votes without what it has acknowledged.
     let (mut cluster, room) = (Cluster::new(1, 1), Room::new());
-    cluster.client().must(&["SET", "k", "v"]);
+    cluster.client().set("k", "v");
     assert!(cluster.end(0));
     let node = cluster.nodes[0].directory.clone();
     fs::write(node.join("state-0/notes"), "a file of the operator").expect("written");
@@ -53,7 +43,7 @@ fn only_the_node_changes_its_databases_and_it_refuses_a_repaired_one() {
     assert!(run(&get).text().contains('v'));
     for database in ["log", "state-0/state-000000"] {
         let (database, copied, original) = (node.join(database), room.path("copied"), room.path("original"));
-        copy(&database, &copied);
+        assert!(Command::new("cp").arg("-a").args([&database, &copied]).status().expect("cp").success());
         run(&format!("repair '{}' '{}'", copied.display(), new.display())).text();
         // A copy of a repaired database is one, too.
         run(&format!("checkpoint '{}' '{}'", new.display(), room.path("copy").display())).text();
@@ -62,9 +52,9 @@ fn only_the_node_changes_its_databases_and_it_refuses_a_repaired_one() {
         fs::rename(&database, &original).expect("rename");
         fs::rename(&new, &database).expect("rename");
         check_says(&run_with(cluster.nodes[0].command(), b"").refused(2), "the file REPAIRED|empty directory");
-        put_back(&original, &database);
-        [copied, original].iter().for_each(|path| fs::remove_dir_all(path).expect("remove"));
+        [&copied, &database].iter().for_each(|path| fs::remove_dir_all(path).expect("remove"));
+        fs::rename(&original, &database).expect("rename");
     }
     cluster.start(0);
-    assert_eq!(cluster.client().must(&["GET", "k"]), Reply::value("v"));
+    assert_eq!(cluster.client().get("k").as_deref(), Some("v"));
 }

@@ -1,6 +1,7 @@
 //! The faults of a cluster in a round.
 
 use proof::Random;
+use rustix::process::Signal;
 
 use super::nodes::Cluster;
 
@@ -66,7 +67,7 @@ impl Fault {
     pub(super) fn begin(&self, cluster: &mut Cluster) {
         match self {
             Self::Kill(nodes) => nodes.iter().for_each(|node| cluster.kill(*node)),
-            Self::Pause(node) => cluster.pause(*node),
+            Self::Pause(node) => cluster.nodes[*node].signal(Signal::STOP),
             Self::Isolate(node) => cluster.links.isolate(*node),
             Self::OneWay(from, to) => cluster.links.cut(*from, *to),
             Self::SlowDisk(node) => cluster.slow_disk(*node),
@@ -76,7 +77,7 @@ impl Fault {
     pub(super) fn end(&self, cluster: &mut Cluster) {
         match self {
             Self::Kill(nodes) => nodes.iter().for_each(|node| cluster.start(*node)),
-            Self::Pause(node) => cluster.resume(*node),
+            Self::Pause(node) => cluster.nodes[*node].signal(Signal::CONT),
             Self::Isolate(_) | Self::OneWay(..) => cluster.links.mend(),
             Self::SlowDisk(_) => cluster.fast_disks(),
         }

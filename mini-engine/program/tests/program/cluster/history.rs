@@ -20,7 +20,8 @@ pub(super) enum Op {
 }
 
 impl Op {
-    fn name(self) -> &'static str {
+    /// The name of its command.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::Set(_) => "set",

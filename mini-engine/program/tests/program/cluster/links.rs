@@ -17,8 +17,6 @@ struct State {
     processes: Vec<Option<u32>>,
     /// Pairs of nodes: connections from the first to the second are cut.
     cut: HashSet<(usize, usize)>,
-    proxies: Vec<SocketAddr>,
-    ended: bool,
 }
 
 #[derive(Default)]
@@ -27,7 +25,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The links of a cluster.
+/// The links of a cluster. The threads of its proxies end with the process of the tests.
 #[derive(Default)]
 pub(super) struct Links(Arc<Shared>);
 
@@ -37,20 +35,11 @@ impl Links {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind");
         let address = listener.local_addr().expect("an address");
         let mut state = self.0.state.lock().expect("state");
-        let to = state.proxies.len();
-        state.proxies.push(address);
+        let to = state.processes.len();
         state.processes.push(None);
         let shared = Arc::clone(&self.0);
         thread::spawn(move || shared.serve(&listener, to, node));
         address
-    }
-
-    /// Adds a node that is reached without a proxy, and so is never cut off.
-    pub(super) fn direct(&self, node: SocketAddr) -> SocketAddr {
-        let mut state = self.0.state.lock().expect("state");
-        state.proxies.push(node);
-        state.processes.push(None);
-        node
     }
 
     pub(super) fn set_process(&self, node: usize, process: Option<u32>) {
@@ -65,7 +54,7 @@ impl Links {
     /// Cuts a node off from all others, in both directions.
     pub(super) fn isolate(&self, node: usize) {
         self.change(|state| {
-            let others = (0..state.proxies.len()).filter(|other| *other != node);
+            let others = (0..state.processes.len()).filter(|other| *other != node);
             state.cut.extend(others.flat_map(|other| [(node, other), (other, node)]));
         });
     }
@@ -80,27 +69,10 @@ impl Links {
     }
 }
 
-impl Drop for Links {
-    fn drop(&mut self) {
-        let mut proxies = Vec::new();
-        self.change(|state| {
-            state.ended = true;
-            proxies.clone_from(&state.proxies);
-        });
-        // Wakes each listener once more, so that it sees the end.
-        for proxy in proxies {
-            TcpStream::connect(proxy).ok();
-        }
-    }
-}
-
 impl Shared {
     fn serve(self: Arc<Self>, listener: &TcpListener, to: usize, node: SocketAddr) {
         while let Ok((near, peer)) = listener.accept() {
-            let processes = match &*self.state.lock().expect("state") {
-                state if state.ended => return,
-                state => state.processes.clone(),
-            };
+            let processes = self.state.lock().expect("state").processes.clone();
             let from = owner(peer, &near, &processes);
             // The node may be down: the connection then ends at once.
             let Ok(far) = TcpStream::connect(node) else { continue };
@@ -130,7 +102,7 @@ impl Shared {
     fn wait(&self, link: Option<(usize, usize)>) {
         let Some(link) = link else { return };
         let state = self.state.lock().expect("state");
-        drop(self.changed.wait_while(state, |state| state.cut.contains(&link) && !state.ended).expect("state"));
+        drop(self.changed.wait_while(state, |state| state.cut.contains(&link)).expect("state"));
     }
 }
 

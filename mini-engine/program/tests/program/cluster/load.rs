@@ -8,8 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use proof::Random;
+use redis::{Value, from_redis_value};
 
-use super::client::{Client, Failure, Reply};
+use super::client::{Client, Failure};
 use super::history::{History, Op, Outcome};
 
 pub(super) const CLIENTS: usize = 8;
@@ -59,14 +60,12 @@ impl Load {
     pub(super) fn operate(&self, client: &mut Client, name: usize, key: &str, op: Op) -> Option<Outcome> {
         let call = self.history.now();
         let replied = match op {
-            Op::Get => client.call(&["GET", key]),
-            Op::Set(value) => client.call(&["SET", key, &value.to_string()]),
-            Op::Incr => client.call(&["INCR", key]),
-            Op::Del => client.call(&["DEL", key]),
+            Op::Set(value) => client.call(&[op.name(), key, &value.to_string()]),
+            _ => client.call(&[op.name(), key]),
         };
         let outcome = match replied {
-            Ok(Reply::Status(_)) => Outcome::Returned(None),
-            Ok(reply) => Outcome::Returned(reply.number()),
+            Ok(Value::Okay) => Outcome::Returned(None),
+            Ok(reply) => Outcome::Returned(from_redis_value(reply).expect("a number")),
             Err(Failure::NotDone(_)) => return None,
             Err(Failure::Unknown(_)) => Outcome::Unknown,
         };
@@ -145,7 +144,7 @@ impl Worker {
         match client.call(&["INCR", &self.counter()]) {
             Ok(reply) => {
                 let least = self.acknowledged + 1;
-                let found = reply.number().expect("a number");
+                let found: i64 = from_redis_value(reply).expect("a number");
                 let range = least..=least + self.unknown;
                 assert!(range.contains(&found), "client {}: expected {range:?}, found {found}", self.number);
                 self.acknowledged += 1;

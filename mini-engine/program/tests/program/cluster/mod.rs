@@ -12,26 +12,8 @@ mod full_disk;
 mod history;
 mod links;
 mod load;
-mod majority;
 mod nodes;
-mod path;
 mod placement;
-mod recovery;
 mod refused;
 mod rounds;
 mod week;
-
-use std::thread;
-use std::time::{Duration, Instant};
-
-use crate::support::PATIENCE;
-
-/// Waits until a condition is true.
-#[track_caller]
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it never became so: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}

@@ -3,20 +3,20 @@
 //! `CLUSTER_ROUNDS=n` sets the number of rounds, `KILL_SEED=n` repeats the choices of a run, and `CLUSTER_HISTORY=DIR` keeps the
 //! histories for `mini-engine/cluster/check/run DIR`, which checks whether they are linearizable.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use proof::Random;
 use proof::environment::number;
 
-use super::client::{Connection, Reply};
+use super::client::{get, reader};
 use super::faults::Fault;
 use super::history::Op;
 use super::load::{CLIENTS, Load, Worker};
 use super::nodes::Cluster;
-use super::wait_for;
-use crate::support::{check_says, kill_seed};
+use crate::support::{check_says, kill_seed, wait_for};
 
 const ROUNDS: u64 = 3;
 const NODES: usize = 3;
@@ -26,20 +26,11 @@ const ONWARD: u64 = 50;
 /// The longest duration of a fault.
 const LONGEST_MILLIS: usize = 1500;
 
-/// Stops the clients when dropped, also if the test fails.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Waits until `writes` more writes are acknowledged.
 fn wait_onward(load: &Load, cluster: &mut Cluster, writes: u64, what: &str) {
     let before = load.acknowledged.load(Ordering::Relaxed);
     wait_for(what, || {
-        cluster.check_running();
+        cluster.nodes.iter_mut().for_each(|node| _ = node.runs());
         load.acknowledged.load(Ordering::Relaxed) >= before + writes
     });
 }
@@ -66,11 +57,12 @@ fn check(load: &Load, cluster: &Cluster, workers: &[Worker], context: &str) {
         load.operate(&mut client, CLIENTS, &key, Op::Get);
     }
     for worker in workers {
-        let (found, range) = (client.must(&["GET", &worker.counter()]).number().unwrap_or(0), worker.counted());
+        let (found, range) = (client.must::<Option<i64>>(&["GET", &worker.counter()]), worker.counted());
+        let found = found.unwrap_or(0);
         assert!(range.contains(&found), "{context}: {}: expected {range:?}, found {found}", worker.counter());
         for number in &worker.written[worker.earlier..] {
-            let (key, expected) = (worker.key(*number), Reply::value(&number.to_string()));
-            assert_eq!(client.must(&["GET", &key]), expected, "{context}: {key}");
+            let key = worker.key(*number);
+            assert_eq!(client.get(&key), Some(number.to_string()), "{context}: {key}");
         }
     }
 }
@@ -82,11 +74,11 @@ fn check_same(load: &Load, cluster: &Cluster, workers: &[Worker]) {
     let others = workers.iter().flat_map(|worker| [worker.counter(), worker.brief()]);
     let keys: Vec<String> = load.shared_keys().chain(others).chain(lines).collect();
     for address in cluster.addresses() {
-        let mut reader = Connection::reading(address).expect("a node that answers");
+        let mut reader = reader(address);
         for key in &keys {
             // Keys that expire meanwhile expire on all nodes at the next request to the leader.
             wait_for("a node shows what the leader shows", || {
-                reader.call(&["GET", key]).expect("a reply") == client.must(&["GET", key])
+                get(&mut reader, key).is_ok_and(|found| found == client.get(key))
             });
         }
     }
@@ -111,8 +103,10 @@ fn no_acknowledged_write_is_lost_whatever_stops() {
                 let load = &load;
                 threads.spawn(move || worker.run(load));
             }
-            let _stop = StopAtEnd(&load.stop);
-            harm(&load, &mut cluster, &mut random)
+            let harmed = catch_unwind(AssertUnwindSafe(|| harm(&load, &mut cluster, &mut random)));
+            // Also if the test fails.
+            load.stop.store(true, Ordering::Relaxed);
+            harmed.unwrap_or_else(|panic| resume_unwind(panic))
         });
         let counts = [&load.acknowledged, &load.unknown].map(|count| count.load(Ordering::Relaxed));
         let context = format!("round {round}: {faults:?}: {} writes acknowledged, {} unknown", counts[0], counts[1]);

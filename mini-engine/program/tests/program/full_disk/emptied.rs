@@ -10,8 +10,8 @@ use redis::{Commands, Connection, RedisError, cmd};
 
 use super::value;
 use crate::support::mount::Mount;
-use crate::support::server::{Server, until};
-use crate::support::{PATIENCE, Room, program};
+use crate::support::server::Server;
+use crate::support::{PATIENCE, Room, program, wait_for};
 
 const DISK: u64 = 32 << 20;
 const ROUNDS: u64 = 10;
@@ -159,7 +159,7 @@ fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
             server.kill();
             (server, client) = disk.start();
         }
-        until(|| disk.set(&mut client).is_ok());
+        wait_for("there is room", || disk.set(&mut client).is_ok());
         match disk.random.one_in(2) {
             true => server.kill(),
             false => drop(server.end()),

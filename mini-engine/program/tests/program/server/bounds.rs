@@ -5,8 +5,8 @@ use std::net::Shutdown;
 
 use redis::{Commands, cmd};
 
-use crate::support::Room;
-use crate::support::server::{Raw, Server, connect, info, serve, syncs, until};
+use crate::support::server::{Raw, Server, connect, info, serve, syncs};
+use crate::support::{Room, wait_for};
 
 fn ping(server: &Server) {
     let mut raw = server.raw();
@@ -147,7 +147,7 @@ fn clients_past_the_limit_are_told_and_places_become_free_again() {
 /// A client that the server has admitted. The server may notice the end of another connection late, so this may take several tries.
 fn admitted(server: &Server) -> Raw {
     let mut admitted = None;
-    until(|| {
+    wait_for("a place for a client", || {
         let mut raw = server.raw();
         let mut reply = [0; 7];
         // The write fails if the connection was reset.
@@ -203,7 +203,7 @@ fn a_reply_is_counted_until_its_memory_is_free() {
     let mut rest = vec![0; len + 2];
     reader.0.read_exact(&mut rest).expect("the rest");
     assert!(rest.ends_with(b"ee\r\n"));
-    until(|| buffer_bytes(&mut other) < 1 << 20);
+    wait_for("the memory is given back", || buffer_bytes(&mut other) < 1 << 20);
     drop((other, reader));
     server.end();
 }

@@ -12,8 +12,8 @@ use proof::Random;
 use proof::environment::number;
 use redis::{Commands, RedisResult, cmd, pipe};
 
-use crate::support::server::{try_connect, until};
-use crate::support::{Room, kill_seed};
+use crate::support::server::try_connect;
+use crate::support::{Room, kill_seed, wait_for};
 
 const ROUNDS: usize = 12;
 const CLIENTS: usize = 6;
@@ -153,7 +153,7 @@ fn check_taken(db: &Db, database: usize, acknowledged: &BTreeMap<usize, usize>, 
         assert!(client % DATABASES == database, "{context}: client {client} in database {database}");
         assert_eq!(*acknowledged.get(&n).unwrap_or(&client), client, "{context}: {n} was taken twice");
     }
-    until(|| keyspace.prefix("expired").next().is_none());
+    wait_for("the expired keys are gone", || keyspace.prefix("expired").next().is_none());
     assert_eq!(keyspace.iter().count(), count + usize::from(count > 0), "{context}: part of a transaction");
     count
 }

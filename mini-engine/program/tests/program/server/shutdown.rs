@@ -5,8 +5,8 @@ use std::io::Read;
 use redis::{Commands, cmd};
 use rustix::process::Signal;
 
-use crate::support::server::{Server, info, until};
-use crate::support::{Room, flip};
+use crate::support::server::{Server, info};
+use crate::support::{Room, flip, wait_for};
 
 #[test]
 fn what_was_received_is_answered_before_the_end() {
@@ -69,7 +69,7 @@ fn a_checkpoint_is_made_beside_the_clients() {
     let mut db = server.client();
     db.set::<_, _, ()>("k", "v").expect("set");
     cmd("BGSAVE").query::<()>(&mut db).expect("bgsave");
-    until(|| info(&mut db, "persistence", "rdb_bgsave_in_progress") == "0");
+    wait_for("the checkpoint is made", || info(&mut db, "persistence", "rdb_bgsave_in_progress") == "0");
     let copy = mini_engine::Db::open(room.path("db.checkpoints/checkpoint-000001")).expect("a checkpoint");
     assert_eq!(copy.get("k").expect("get").as_deref(), Some(&b"v"[..]));
     drop(db);

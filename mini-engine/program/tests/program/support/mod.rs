@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proof::TempDir;
 
@@ -115,6 +115,17 @@ pub(crate) fn finished(child: Child) -> Ran {
         panic!("it does not end: {error}")
     });
     output.into()
+}
+
+/// Waits until a condition is true.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never became so: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Kills a process.

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
 
 use redis::{Client, Connection, RedisResult, cmd};
 use rustix::process::{Pid, Signal, kill_process};
@@ -124,14 +123,6 @@ pub(crate) fn try_connect(address: impl Display, options: &str) -> RedisResult<C
     let connection = Client::open(format!("redis://{address}/{options}"))?.get_connection()?;
     connection.set_read_timeout(Some(PATIENCE))?;
     Ok(connection)
-}
-
-/// Waits until a condition is true.
-pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it never became so");
-    }
 }
 
 /// The number of the server's log syncs.

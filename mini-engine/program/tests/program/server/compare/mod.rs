@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use draws::{Draws, RARE, REQUESTS, Request, TOGETHER};
 use proof::environment::{number, seed};
 
-use crate::support::server::{Server, until};
-use crate::support::{PATIENCE, Room, skipped};
+use crate::support::server::Server;
+use crate::support::{PATIENCE, Room, skipped, wait_for};
 
 /// Commands that are not compared: they are not in Redis 7.0, run scripts, concern the server or a cluster, have several replies, or wait.
 const NOT_COMPARED: &str = "DELPREFIX DELRANGE PREFIX RANGE WAITAOF EVAL EVALSHA SCRIPT BGSAVE CONFIG INFO LASTSAVE SAVE SHUTDOWN SLOWLOG \
@@ -128,7 +128,7 @@ impl Redis {
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--dir"]).arg(room);
         command.arg("--unixsocket").arg(&socket).stdin(Stdio::null()).stdout(Stdio::null());
         let redis = Self(command.spawn().expect("spawn"), socket);
-        until(|| UnixStream::connect(&redis.1).is_ok());
+        wait_for("a server", || UnixStream::connect(&redis.1).is_ok());
         Some(redis)
     }
 }
