@@ -3,6 +3,9 @@
 //!
 //! `cargo bench -p openraft-mini-engine --bench proposals`
 
+#[path = "../examples/three_nodes/network.rs"]
+mod network;
+
 use std::collections::BTreeMap;
 use std::io::Result;
 use std::sync::Arc;
@@ -10,12 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mini_engine::{Db, WriteBatch};
-use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::RPCOption;
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
-use openraft::type_config::alias::{EntryOf, SnapshotOf, VoteOf};
-use openraft::{BasicNode, Config, EntryPayload, OptionalSend, RaftNetworkFactory, RaftNetworkV2};
-use openraft_mini_engine::{Apply, Checkpoint, Logs, StateMachine};
+use openraft::type_config::alias::EntryOf;
+use openraft::{BasicNode, Config, EntryPayload};
+use openraft_mini_engine::{Apply, Logs, StateMachine};
+
+use crate::network::Network;
 
 openraft::declare_raft_types!(TypeConfig: D = String, R = (), AsyncRuntime = openraft_rt_tokio::TokioRuntime);
 type Raft = openraft::Raft<TypeConfig, StateMachine<TypeConfig, App>>;
@@ -38,51 +40,6 @@ impl Apply<TypeConfig> for App {
 
     fn reads(&self, _: &EntryOf<TypeConfig>) -> bool {
         false
-    }
-}
-
-/// A network without other nodes.
-struct Nobody;
-
-impl RaftNetworkFactory<TypeConfig> for Nobody {
-    type Network = Nobody;
-
-    async fn new_client(&mut self, _: u64, _: &BasicNode) -> Nobody {
-        Nobody
-    }
-}
-
-fn unreachable() -> Unreachable<TypeConfig> {
-    Unreachable::new(&std::io::Error::other("there is no other node"))
-}
-
-impl RaftNetworkV2<TypeConfig> for Nobody {
-    type SnapshotData = Checkpoint;
-
-    async fn append_entries(
-        &mut self,
-        _: AppendEntriesRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> std::result::Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Err(unreachable().into())
-    }
-
-    async fn vote(
-        &mut self,
-        _: VoteRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> std::result::Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Err(unreachable().into())
-    }
-
-    async fn full_snapshot(
-        &mut self,
-        _: VoteOf<TypeConfig>,
-        _: SnapshotOf<TypeConfig, Checkpoint>,
-        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
-        _: RPCOption,
-    ) -> std::result::Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        Err(unreachable().into())
     }
 }
 
@@ -126,10 +83,12 @@ fn main() {
         let logs = Logs::open(dir.path().join("log")).expect("a log");
         let log_store = logs.group(0).expect("a group");
         let state_machine = StateMachine::open(dir.path().join("state"), App).expect("a state machine");
+        let (network, state) = (Network::default(), state_machine.state());
         let config = Config::default().validate().expect("the default is valid");
-        let raft = Raft::new(1, Arc::new(config), Nobody, log_store, state_machine).await.expect("a node");
+        let raft = Raft::new(1, Arc::new(config), network.clone(), log_store, state_machine).await.expect("a node");
         raft.initialize(BTreeMap::from([(1, BasicNode::new("here"))])).await.expect("a cluster of one");
-        raft.wait(None).metrics(|metrics| metrics.current_leader == Some(1), "leads").await.expect("a leader");
+        network.nodes.lock().unwrap().insert(1, (raft, state));
+        let (_, raft, _) = network.leader().await;
         println!("| in flight | proposals/s | log syncs a proposal |\n|---|---|---|");
         for in_flight in [1, 16, 64] {
             let (rate, syncs) = measure(&raft, &logs, in_flight).await;

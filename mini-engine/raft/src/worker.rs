@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::mem::take;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -32,9 +33,9 @@ pub fn without_threads<T>(
     open: impl FnOnce() -> T,
 ) -> T {
     SIMULATED.set(Some(Arc::new(run)));
-    let opened = open();
+    let opened = catch_unwind(AssertUnwindSafe(open));
     SIMULATED.set(None);
-    opened
+    opened.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[derive(Debug)]
@@ -151,5 +152,12 @@ mod tests {
         drop(go);
         drop(worker);
         assert_eq!(*done.lock().unwrap(), [vec![1], vec![2, 3, 4, 5]]);
+    }
+
+    #[test]
+    fn stores_have_threads_again_after_an_open_without_them_has_panicked() {
+        // Catches later stores of the same thread that never sync, because nobody makes their steps.
+        let opened = catch_unwind(|| without_threads(|_| {}, || panic!("no disk")));
+        assert!(opened.is_err() && SIMULATED.with_borrow(Option::is_none));
     }
 }

@@ -1,51 +1,35 @@
 //! The memory of large logs and snapshots, measured by a counting allocator. It is the only test of its program, so no other test allocates
 //! meanwhile. Memtables are not counted, because their memory comes from the system; their size is an option.
 
-use std::io::Result;
+#[path = "storage/support.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::sync::Arc;
 
 use futures_util::StreamExt;
-use mini_engine::{Compression, Db, Options, WriteBatch};
-use openraft::entry::RaftEntry;
-use openraft::impls::leader_id_adv::LeaderId;
+use mini_engine::fs::StdFs;
+use mini_engine::{Compression, Options};
 use openraft::storage::{IOFlushed, RaftLogStorage, RaftStateMachine};
-use openraft::type_config::alias::{EntryOf, LogIdOf};
-use openraft::vote::RaftLeaderIdExt;
-use openraft::{Entry, EntryPayload, RaftLogReader, RaftSnapshotBuilder};
-use openraft_mini_engine::{Apply, Logs, StateMachine};
+use openraft::{RaftLogReader, RaftSnapshotBuilder};
+use openraft_mini_engine::{Logs, StateMachine};
 use peak_alloc::PeakAlloc;
 use proof::Random;
 
+use crate::support::{AnEntry, App, TypeConfig, run, set};
+
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
-
-openraft::declare_raft_types!(TypeConfig: D = String, R = (), AsyncRuntime = openraft_rt_tokio::TokioRuntime);
 
 const MIB: usize = 1 << 20;
 /// Bytes of all entries together, and the most that a step may take.
 const DATA: usize = 64 * MIB;
 const ALLOWED: usize = 16 * MIB;
 
-/// Stores each request under its index.
-struct App;
-
-impl Apply<TypeConfig> for App {
-    fn apply(&mut self, entry: EntryOf<TypeConfig>, _: &Db, batch: &mut WriteBatch) -> Result<()> {
-        if let EntryPayload::Normal(value) = entry.payload {
-            batch.insert(entry.log_id.index.to_be_bytes(), value)?;
-        }
-        Ok(())
-    }
-
-    fn reads(&self, _: &EntryOf<TypeConfig>) -> bool {
-        false
-    }
-}
-
 /// An entry of 64 KiB that hardly compresses.
-fn entry(index: u64) -> EntryOf<TypeConfig> {
+fn entry(index: u64) -> AnEntry {
     let mut random = Random(index);
-    let text = (0..64 << 10).map(|_| char::from(b'0' + random.below(64) as u8)).collect();
-    Entry::new_normal(LogIdOf::<TypeConfig>::new(LeaderId::new_committed(1, 1), index), text)
+    set(1, index, (0..64 << 10).map(|_| char::from(b'0' + random.below(64) as u8)).collect::<String>())
 }
 
 /// The peak of allocated bytes during `step`, without those allocated before it.
@@ -66,13 +50,11 @@ fn options() -> Options {
 #[test]
 fn memory_does_not_depend_on_the_length_of_a_log_or_the_size_of_a_snapshot() {
     // Catches entries that are all read before they are applied, one batch for all entries, and a snapshot that is held whole in memory.
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
+    run(async {
         let dir = proof::TempDir::new().unwrap();
-        let file_system = || std::sync::Arc::new(mini_engine::fs::StdFs);
-        let logs = Logs::open_with(dir.path().join("log"), options(), file_system()).unwrap();
+        let logs = Logs::open_with(dir.path().join("log"), options(), Arc::new(StdFs)).unwrap();
         let mut log = logs.group::<TypeConfig>(0).unwrap();
-        let open = |name| StateMachine::open_with(dir.path().join(name), App, options(), file_system()).unwrap();
+        let open = |name| StateMachine::open_with(dir.path().join(name), App, options(), Arc::new(StdFs)).unwrap();
         let (mut leader, mut follower) = (open("leader"), open("follower"));
         let entries = (DATA >> 16) as u64;
         let append = async {

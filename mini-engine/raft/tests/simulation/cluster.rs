@@ -1,31 +1,31 @@
-//! [`World`]: nodes, clients and faults, all drawn from one seed.
+//! [`World`]: the nodes of a run, and all that its tasks share. What it draws comes from one seed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use mini_engine::fs::FileSystem;
 use mini_engine::{Db, Options};
 use openraft::async_runtime::WatchReceiver;
+use openraft::errors::RaftError;
 use openraft::raft::VoteResponse;
 use openraft::storage::{RaftLogStorage, RaftStateMachine};
 use openraft::type_config::alias::{LogIdOf, VoteOf};
-use openraft::{AsyncRuntime, Config, ReadPolicy, ServerState, SnapshotPolicy};
+use openraft::{AsyncRuntime, Config, RaftMetrics, ServerState, SnapshotPolicy};
 use openraft_mini_engine::{LogReader, Logs, State, StateMachine, without_threads};
 use proof::Random;
 use proof::disk::{Disk, MemFs};
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::history::{History, REGISTERS};
+use crate::history::History;
 use crate::network::Network;
 use crate::runtime::{Process, Sim};
-use crate::storage::{Plant, PlantedLog, Registers, value};
+use crate::storage::{Plant, PlantedLog, Registers};
 
-openraft::declare_raft_types!(pub(crate) TypeConfig: D = Write, R = (), AsyncRuntime = Sim);
+openraft::declare_raft_types!(pub(crate) TypeConfig: D = u64, R = (), AsyncRuntime = Sim);
 
 pub(crate) type LogId = LogIdOf<TypeConfig>;
 pub(crate) type Vote = VoteOf<TypeConfig>;
@@ -33,18 +33,6 @@ pub(crate) type Machine = StateMachine<TypeConfig, Registers>;
 pub(crate) type Raft = openraft::Raft<TypeConfig, Machine>;
 
 pub(crate) const NODES: u64 = 5;
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Write {
-    pub(crate) register: u64,
-    pub(crate) value: u64,
-}
-
-impl fmt::Display for Write {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.register, self.value)
-    }
-}
 
 /// A node that runs.
 #[derive(Clone)]
@@ -69,19 +57,30 @@ impl Node {
         checked.inspect_err(|error| self.world.history().fail(format!("node {} refuses: {error}", self.id)))
     }
 
-    /// Notes the answer to a candidate. A directory that was put back goes back behind its votes too, and is to be found in other ways.
-    pub(crate) fn answers(&self, answer: &VoteResponse<TypeConfig>, is_vote: bool) {
+    /// Checks the answer to a candidate. A directory that was put back goes back behind its votes too, and is to be found in other ways.
+    pub(crate) async fn answer(
+        &self,
+        answer: impl Future<Output = Result<VoteResponse<TypeConfig>, RaftError<TypeConfig>>>,
+        is_vote: bool,
+    ) -> io::Result<VoteResponse<TypeConfig>> {
+        let granted = self.world.history().granted(self.id);
+        let answer = answer.await.map_err(io::Error::other)?;
         if !self.world.plant.is_some_and(Plant::puts_back) {
-            self.world.history().voted(self.id, answer.vote, is_vote && answer.vote_granted);
+            self.world.history().voted(self.id, granted, answer.vote, is_vote && answer.vote_granted);
         }
+        Ok(answer)
+    }
+
+    pub(crate) fn metrics(&self) -> RaftMetrics<TypeConfig> {
+        self.raft.metrics().borrow_watched().clone()
     }
 
     pub(crate) fn leads(&self) -> bool {
-        self.raft.metrics().borrow_watched().state == ServerState::Leader
+        self.metrics().state == ServerState::Leader
     }
 
     /// The disk, once the threads of the databases are idle. Its directories are synced, because their changes by threads have no fixed order.
-    fn disk(&self) -> Disk {
+    pub(crate) fn disk(&self) -> Disk {
         let is_idle = |db: &Db| {
             let metrics = db.metrics();
             metrics.immutable_memtables + metrics.flushes_running + metrics.logs_being_made == 0
@@ -102,19 +101,39 @@ impl Node {
     }
 }
 
-/// All that the tasks of a run share.
 pub(crate) struct World {
-    pub(crate) random: Mutex<Random>,
+    random: Mutex<Random>,
     pub(crate) begun: Instant,
+    /// The steps after which the recovery begins.
+    pub(crate) steps: u64,
+    pub(crate) plant: Option<Plant>,
+    /// Runs clients, messages and faults.
+    pub(crate) outside: Arc<Process>,
     pub(crate) nodes: Mutex<BTreeMap<u64, Node>>,
+    /// The disks of the nodes that do not run.
+    pub(crate) down: Mutex<BTreeMap<u64, Disk>>,
     /// The links that are cut, each in one direction.
     pub(crate) cuts: Mutex<BTreeSet<(u64, u64)>>,
-    pub(crate) is_slow: Mutex<bool>,
-    pub(crate) history: Mutex<History>,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) is_slow: AtomicBool,
+    history: Mutex<History>,
 }
 
 impl World {
+    pub(crate) fn new(seed: u64, steps: u64, plant: Option<Plant>) -> Arc<Self> {
+        Arc::new(Self {
+            random: Mutex::new(Random(seed)),
+            begun: Instant::now(),
+            steps,
+            plant,
+            outside: Process::current(),
+            nodes: Mutex::default(),
+            down: Mutex::new((1..=NODES).map(|id| (id, Disk::default())).collect()),
+            cuts: Mutex::default(),
+            is_slow: AtomicBool::new(false),
+            history: Mutex::default(),
+        })
+    }
+
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap()
     }
@@ -139,36 +158,34 @@ impl World {
         Sim::sleep(Duration::from_millis(least + self.below(most - least))).await;
     }
 
-    pub(crate) async fn start(self: &Arc<Self>, id: u64, disk: Disk) {
+    /// Starts a node, unless it runs.
+    pub(crate) async fn start(self: &Arc<Self>, id: u64) {
+        let Some(disk) = self.down.lock().unwrap().remove(&id) else { return };
         self.note("start", format!("node {id}"));
-        let started = self.try_start(id, disk).await;
-        let started = started.map(|node| self.nodes.lock().unwrap().insert(id, node));
-        if let Err(error) = started {
-            self.history().fail(format!("node {id} does not start: {error}"));
+        match self.try_start(id, MemFs::on(disk)).await {
+            Ok(node) => drop(self.nodes.lock().unwrap().insert(id, node)),
+            Err(error) => self.history().fail(format!("node {id} does not start: {error}")),
         }
     }
 
-    async fn try_start(self: &Arc<Self>, id: u64, disk: Disk) -> io::Result<Node> {
-        let (mem, process) = (MemFs::on(disk), Process::new(self.below(u64::MAX)));
+    async fn try_start(self: &Arc<Self>, id: u64, mem: MemFs) -> io::Result<Node> {
+        let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
+        let options = || Options::default().memtable_bytes(1 << 20).table_file_bytes(64 << 10);
+        let open = || -> io::Result<_> {
+            let logs = Logs::open_with("/node/log", options(), Arc::clone(&fs))?;
+            Ok((logs, Machine::open_with("/node/state", Registers(Arc::clone(self), id), options(), fs)?))
+        };
+        let process = Process::new(self.below(u64::MAX));
+        let disk = Arc::clone(&process);
+        let (logs, mut machine) = without_threads(move |step| drop(disk.call_disk(step)), open)?;
         if self.plant == Some(Plant::LyingDisk) {
             mem.ignore_syncs();
         }
-        let fs: Arc<dyn FileSystem> = Arc::new(mem.clone());
-        let options = || Options::default().memtable_bytes(1 << 20).table_file_bytes(64 << 10);
-        let of_steps = Arc::clone(&process);
-        let open = || -> io::Result<_> {
-            let logs = Logs::open_with("/node/log", options(), Arc::clone(&fs))?;
-            let machine =
-                Machine::open_with("/node/state", Registers(Arc::clone(self), id), options(), Arc::clone(&fs))?;
-            Ok((logs, machine))
-        };
-        let (logs, mut machine) = without_threads(move |step| of_steps.run_step(step), open)?;
         let (mut log, state) = (logs.group(0)?, machine.state());
         let reader = log.get_log_reader().await;
         if self.plant != Some(Plant::PutBackUnchecked) {
             log.settle(machine.applied_state().await?.0)?;
         }
-        let log = PlantedLog { logs: logs.clone(), log: Some(log), plant: self.plant };
         let config = Config {
             heartbeat_interval: 150,
             election_timeout_min: 400,
@@ -180,72 +197,22 @@ impl World {
             enable_pre_vote: Some(true),
             enable_leader_restore: Some(false),
             // Otherwise a leader panics when a follower has lost entries, before another leader contradicts what is committed.
-            allow_log_reversion: self.plant.map(Plant::puts_back),
+            allow_log_reversion: self.plant.map(|_| true),
             ..Config::default()
         };
         let config = Arc::new(config.validate().map_err(io::Error::other)?);
-        let network = Network(Arc::clone(self), id);
-        let raft = process.spawn(async move { Raft::new(id, config, network, log, machine).await }).await?;
-        let raft = raft.map_err(io::Error::other)?;
+        let raft = Raft::new(id, config, Network(Arc::clone(self), id), PlantedLog(log, self.plant), machine);
+        let raft = process.spawn(raft).await.map_err(io::Error::other)?.map_err(io::Error::other)?;
         Ok(Node { world: Arc::clone(self), id, raft, state, process, log: reader, logs, mem })
     }
 
-    /// A copy of the disk of a node.
-    pub(crate) fn disk(&self, id: u64) -> Option<Disk> {
-        self.node(id).map(|node| node.disk())
-    }
-
-    /// Ends a node at once, and returns its disk.
-    pub(crate) async fn kill(&self, id: u64, is_power_cut: bool) -> Option<Disk> {
-        let disk = self.disk(id)?;
-        let node = self.nodes.lock().unwrap().remove(&id)?;
+    /// Ends a node at once, if it runs.
+    pub(crate) fn kill(&self, id: u64, is_power_cut: bool) {
+        let Some(node) = self.nodes.lock().unwrap().remove(&id) else { return };
         self.note(if is_power_cut { "power cut" } else { "kill" }, format!("node {id}"));
-        node.process.kill().await;
-        Some(if is_power_cut { disk.after_power_cut(self.below(u64::MAX)).0 } else { disk })
-    }
-}
-
-pub(crate) async fn client(world: Arc<World>, number: u64, clients: u64, is_over: Arc<Mutex<bool>>) {
-    let mut last = number;
-    loop {
-        world.pause(1, 400).await;
-        if *is_over.lock().unwrap() {
-            return;
-        }
-        let leaders: Vec<Node> = world.running().into_iter().filter(Node::leads).collect();
-        if leaders.is_empty() {
-            continue;
-        }
-        let node = &leaders[world.below(leaders.len() as u64) as usize];
-        let register = world.below(REGISTERS);
-        if world.below(2) == 0 {
-            last += clients;
-            write(&world, node, Write { register, value: last }).await;
-        } else {
-            read(&world, node, register).await;
-        }
-    }
-}
-
-pub(crate) async fn write(world: &World, node: &Node, write: Write) -> bool {
-    world.history().write_begins(&write);
-    let written = Sim::timeout(Duration::from_secs(5), node.raft.client_write(write.clone())).await;
-    match written {
-        Ok(Ok(response)) => {
-            world.note("write", format!("{write} by node {} at {}", node.id, response.log_id));
-            world.history().write_ends(&write, response.log_id);
-            true
-        }
-        _ => false,
-    }
-}
-
-async fn read(world: &World, node: &Node, register: u64) {
-    let began = world.history().ended(register);
-    let current = node.raft.ensure_linearizable(ReadPolicy::ReadIndex);
-    if let Ok(Ok(_)) = Sim::timeout(Duration::from_secs(5), current).await {
-        let found = value(&node.state.db(), register);
-        world.note("read", format!("{register} by node {}: {found:?}", node.id));
-        world.history().read_ends(node.id, register, began, found);
+        let disk = node.disk();
+        node.process.kill();
+        let left = if is_power_cut { disk.after_power_cut(self.below(u64::MAX)).0 } else { disk };
+        self.down.lock().unwrap().insert(id, left);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use openraft::entry::RaftEntry;
@@ -16,7 +16,12 @@ use openraft_mini_engine::{Checkpoint, Chunk};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::cluster::{Node, TypeConfig, Vote, World};
-use crate::runtime::{Seeded, Sim};
+use crate::runtime::Sim;
+
+type Append = AppendEntriesRequest<TypeConfig>;
+type Appended = Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>>;
+type Voted = Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>>;
+type Installed = Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>>;
 
 /// The side of one node.
 pub(crate) struct Network(pub(crate) Arc<World>, pub(crate) u64);
@@ -27,8 +32,6 @@ pub(crate) struct Link {
     to: u64,
 }
 
-type Handled<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
-
 impl World {
     fn loses(&self, from: u64, to: u64) -> bool {
         self.cuts.lock().unwrap().contains(&(from, to)) || self.below(100) == 0
@@ -37,7 +40,7 @@ impl World {
     async fn delay(&self) {
         let limit = match self.below(50) {
             0 => 2_000_000,
-            _ if *self.is_slow.lock().unwrap() => 200_000,
+            _ if self.is_slow.load(Relaxed) => 200_000,
             _ => 5_000,
         };
         Sim::sleep(Duration::from_micros(100 + self.below(limit))).await;
@@ -45,25 +48,26 @@ impl World {
 }
 
 impl Link {
-    /// Sends a message, which `handle` handles as a task of the receiver, and returns the first answer that arrives within `limit`.
-    async fn send<T: Send + 'static>(
+    /// Sends a message, which `handle` handles as a task of the receiver, and returns the first answer that arrives in time.
+    async fn send<M: Clone + Send + 'static, T: Send + 'static>(
         &self,
-        kind: &'static str,
-        what: String,
-        limit: Duration,
-        handle: impl Fn(Node) -> Handled<T> + Clone + Send + 'static,
+        (kind, text): (&'static str, String),
+        message: M,
+        option: RPCOption,
+        handle: impl AsyncFn(&Node, M) -> io::Result<T> + Copy + Send + 'static,
     ) -> Result<T, Unreachable<TypeConfig>> {
         let (answer, mut answers) = unbounded_channel();
         let copies = if self.world.below(30) == 0 { 2 } else { 1 };
         for _ in 0..copies {
             let (world, from, to) = (Arc::clone(&self.world), self.from, self.to);
-            let (answer, handle, what) = (answer.clone(), handle.clone(), what.clone());
-            Seeded::spawn(async move {
+            let (answer, message, event) = (answer.clone(), message.clone(), format!("from {from} to {to} {text}"));
+            self.world.outside.spawn(async move {
                 world.delay().await;
                 let node = world.node(to).filter(|_| !world.loses(from, to));
-                let Some(node) = node else { return world.note("lost", format!("{kind} from {from} to {to} {what}")) };
-                world.note(kind, format!("from {from} to {to} {what}"));
-                let Ok(handled) = node.process.clone().spawn(handle(node)).await else { return };
+                let Some(node) = node else { return world.note("lost", format!("{kind} {event}")) };
+                world.note(kind, event);
+                let process = Arc::clone(&node.process);
+                let Ok(handled) = process.spawn(async move { handle(&node, message).await }).await else { return };
                 world.delay().await;
                 if !world.loses(to, from) {
                     answer.send(handled).ok();
@@ -71,30 +75,8 @@ impl Link {
             });
         }
         // `answer` is still here, so without an answer this waits until the limit.
-        match Sim::timeout(limit, answers.recv()).await {
-            Ok(Some(Ok(answer))) => Ok(answer),
-            Ok(Some(Err(error))) => Err(Unreachable::new(&error)),
-            Ok(None) | Err(_) => Err(Unreachable::new(&io::Error::from(io::ErrorKind::TimedOut))),
-        }
-    }
-
-    async fn ask(
-        &self,
-        kind: &'static str,
-        request: VoteRequest<TypeConfig>,
-        option: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = request.to_string();
-        let handle = move |node: Node| -> Handled<_> {
-            let (request, is_vote) = (request.clone(), kind == "vote");
-            Box::pin(async move {
-                let answer = if is_vote { node.raft.vote(request).await } else { node.raft.pre_vote(request).await };
-                let answer = answer.map_err(io::Error::other)?;
-                node.answers(&answer, is_vote);
-                Ok(answer)
-            })
-        };
-        Ok(self.send(kind, text, option.hard_ttl(), handle).await?)
+        let in_time = Sim::timeout(option.hard_ttl(), answers.recv()).await.ok().flatten();
+        in_time.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(|error| Unreachable::new(&error))
     }
 }
 
@@ -109,37 +91,23 @@ impl RaftNetworkFactory<TypeConfig> for Network {
 impl RaftNetworkV2<TypeConfig> for Link {
     type SnapshotData = Checkpoint;
 
-    async fn append_entries(
-        &mut self,
-        request: AppendEntriesRequest<TypeConfig>,
-        option: RPCOption,
-    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        let text = request.to_string();
-        let handle = move |node: Node| -> Handled<_> {
-            let request = request.clone();
-            Box::pin(async move {
-                let log_ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(RaftEntry::log_id));
-                node.check(&request.vote, log_ids)?;
-                node.raft.append_entries(request).await.map_err(io::Error::other)
-            })
+    async fn append_entries(&mut self, request: Append, option: RPCOption) -> Appended {
+        let handle = async |node: &Node, request: Append| {
+            let log_ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(RaftEntry::log_id));
+            node.check(&request.vote, log_ids)?;
+            node.raft.append_entries(request).await.map_err(io::Error::other)
         };
-        Ok(self.send("append", text, option.hard_ttl(), handle).await?)
+        Ok(self.send(("append", request.to_string()), request, option, handle).await?)
     }
 
-    async fn vote(
-        &mut self,
-        request: VoteRequest<TypeConfig>,
-        option: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        self.ask("vote", request, option).await
+    async fn vote(&mut self, request: VoteRequest<TypeConfig>, option: RPCOption) -> Voted {
+        let handle = async |node: &Node, request| node.answer(node.raft.vote(request), true).await;
+        Ok(self.send(("vote", request.to_string()), request, option, handle).await?)
     }
 
-    async fn pre_vote(
-        &mut self,
-        request: VoteRequest<TypeConfig>,
-        option: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        self.ask("pre-vote", request, option).await
+    async fn pre_vote(&mut self, request: VoteRequest<TypeConfig>, option: RPCOption) -> Voted {
+        let handle = async |node: &Node, request| node.answer(node.raft.pre_vote(request), false).await;
+        Ok(self.send(("pre-vote", request.to_string()), request, option, handle).await?)
     }
 
     async fn full_snapshot(
@@ -148,20 +116,17 @@ impl RaftNetworkV2<TypeConfig> for Link {
         snapshot: SnapshotOf<TypeConfig, Checkpoint>,
         _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         option: RPCOption,
-    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+    ) -> Installed {
         let chunks = snapshot.snapshot.chunks(64 << 10).and_then(Iterator::collect::<io::Result<Vec<Chunk>>>);
-        let (chunks, meta) = (Arc::new(chunks.map_err(|error| Unreachable::new(&error))?), snapshot.meta);
-        let text = meta.to_string();
-        let handle = move |node: Node| -> Handled<_> {
-            let (chunks, last) = (Arc::clone(&chunks), meta.last_log_id);
-            Box::pin(async move {
-                node.check(&vote, last)?;
-                let mut receiver = node.state.receive()?;
-                chunks.iter().try_for_each(|chunk| receiver.write(chunk))?;
-                let received = receiver.finish::<TypeConfig>()?;
-                node.raft.install_full_snapshot(vote, received).await.map_err(io::Error::other)
-            })
+        let chunks = Arc::new(chunks.map_err(|error| Unreachable::new(&error))?);
+        let message = (vote, snapshot.meta.last_log_id, chunks);
+        let handle = async |node: &Node, (vote, last, chunks): (_, _, Arc<Vec<Chunk>>)| {
+            node.check(&vote, last)?;
+            let mut receiver = node.state.receive()?;
+            chunks.iter().try_for_each(|chunk| receiver.write(chunk))?;
+            let received = receiver.finish::<TypeConfig>()?;
+            node.raft.install_full_snapshot(vote, received).await.map_err(io::Error::other)
         };
-        Ok(self.send("snapshot", text, option.hard_ttl(), handle).await?)
+        Ok(self.send(("snapshot", snapshot.meta.to_string()), message, option, handle).await?)
     }
 }

@@ -1,36 +1,118 @@
-//! [`Sim`]: openraft's runtime in a simulation. One thread polls all tasks, on tokio's paused clock, which jumps to the next timer when all tasks
-//! wait. Random numbers come from the seed. Each task belongs to a [`Process`], which can be paused and killed.
+//! [`Sim`]: openraft's runtime in a simulation. One thread polls the tasks; the seed draws the next one from those that have been woken, so the order
+//! in which channels and timers wake them decides nothing. The clock is tokio's paused one: it jumps to the next timer when all tasks wait. Each task
+//! belongs to a [`Process`], which can be paused and killed.
 
-use std::future::{Future, poll_fn};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::io;
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use openraft::rt::deterministic_rng::DeterministicRng;
 use openraft::{AsyncRuntime, OptionalSend};
 use openraft_rt_tokio::TokioRuntime;
 use proof::Random;
-use tokio::task::{AbortHandle, yield_now};
+use tokio::sync::{Notify, oneshot};
 
-use crate::watch::InOrder;
+type Seeded = DeterministicRng<TokioRuntime>;
 
-pub(crate) type Seeded = DeterministicRng<TokioRuntime>;
-
-tokio::task_local! {
-    static PROCESS: Arc<Process>;
+thread_local! {
+    static TASKS: RefCell<Tasks> = RefCell::default();
 }
 
-/// The tasks of one run of a node.
-pub(crate) struct Process(Mutex<Tasks>);
-
+/// The tasks of a run, by their numbers.
+#[derive(Default)]
 struct Tasks {
-    tasks: Vec<AbortHandle>,
-    /// The tasks that have been woken during a pause.
-    paused: Option<Vec<Waker>>,
+    spawned: u64,
+    /// Without the task that is being polled.
+    waiting: BTreeMap<u64, Task>,
+    /// Some of these may have ended.
+    woken: BTreeSet<u64>,
+    executor: Arc<Notify>,
+    /// The process of the task that is being polled.
+    current: Option<Arc<Process>>,
+}
+
+struct Task {
+    process: Arc<Process>,
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    waker: Waker,
+}
+
+/// Wakes the task with this number, on the thread of the simulation.
+struct TaskWaker(u64);
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        TASKS.with_borrow_mut(|tasks| {
+            tasks.woken.insert(self.0);
+            tasks.executor.notify_one();
+        });
+    }
+}
+
+impl Tasks {
+    /// Takes one of the tasks that can go on.
+    fn next(&mut self, random: &mut Random) -> Option<(u64, Task)> {
+        let mut ready = Vec::new();
+        self.woken.retain(|number| {
+            let task = self.waiting.get(number);
+            ready.extend(task.filter(|task| !task.process.state().is_paused).map(|_| *number));
+            task.is_some()
+        });
+        let drawn = random.index(ready.len().max(1));
+        let number = *ready.get(drawn)?;
+        self.woken.remove(&number);
+        let task = self.waiting.remove(&number)?;
+        self.current = Some(Arc::clone(&task.process));
+        Some((number, task))
+    }
+}
+
+/// Runs a task outside of all nodes, and the tasks that it spawns.
+pub(crate) fn simulate<T: 'static>(seed: u64, main: impl Future<Output = T> + 'static) -> T {
+    let (mut random, outside) = (Random(seed), Process::new(seed));
+    let executor = TASKS.with_borrow(|tasks| Arc::clone(&tasks.executor));
+    let run = async {
+        let mut done = outside.spawn(main);
+        loop {
+            while let Some((number, mut task)) = TASKS.with_borrow_mut(|tasks| tasks.next(&mut random)) {
+                let mut context = Context::from_waker(&task.waker);
+                match catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut context))) {
+                    Ok(Poll::Pending) => drop(TASKS.with_borrow_mut(|tasks| tasks.waiting.insert(number, task))),
+                    Ok(Poll::Ready(())) => {}
+                    Err(panic) if Arc::ptr_eq(&task.process, &outside) => resume_unwind(panic),
+                    Err(panic) => {
+                        let message = panic.downcast_ref::<String>().cloned();
+                        task.process.state().panicked = Some(message.unwrap_or_default());
+                    }
+                }
+            }
+            if let Ok(done) = done.try_recv() {
+                drop(TASKS.take());
+                return done;
+            }
+            executor.notified().await;
+        }
+    };
+    // tokio's limit for one task does not apply to this one, which polls all.
+    Sim.block_on(tokio::task::unconstrained(Seeded::scope(seed, run)))
+}
+
+/// The tasks of one run of a node, or those outside of all nodes.
+pub(crate) struct Process(Mutex<ProcessState>);
+
+pub(crate) struct ProcessState {
+    /// Tasks that are woken during a pause go on after it.
+    pub(crate) is_paused: bool,
     is_dead: bool,
-    panicked: Option<String>,
+    /// The message of a task that has panicked.
+    pub(crate) panicked: Option<String>,
     /// The most microseconds that the disk takes.
     disk_delay: u64,
     random: Random,
@@ -40,77 +122,56 @@ impl Process {
     pub(crate) fn new(seed: u64) -> Arc<Self> {
         let mut random = Random(seed);
         let disk_delay = if random.one_in(3) { 300_000 } else { 5_000 };
-        let tasks = Tasks { tasks: Vec::new(), paused: None, is_dead: false, panicked: None, disk_delay, random };
-        Arc::new(Self(Mutex::new(tasks)))
+        let state = ProcessState { is_paused: false, is_dead: false, panicked: None, disk_delay, random };
+        Arc::new(Self(Mutex::new(state)))
     }
 
-    pub(crate) fn spawn<T>(self: &Arc<Self>, task: T) -> tokio::task::JoinHandle<T::Output>
-    where
-        T: Future<Output: Send> + Send + 'static,
-    {
-        let (process, mut task) = (Arc::clone(self), Box::pin(task));
-        let handle = Seeded::spawn(poll_fn(move |context| {
-            if let Some(woken) = &mut process.0.lock().unwrap().paused {
-                woken.push(context.waker().clone());
-                return Poll::Pending;
-            }
-            let poll = AssertUnwindSafe(|| PROCESS.sync_scope(Arc::clone(&process), || task.as_mut().poll(context)));
-            catch_unwind(poll).unwrap_or_else(|panic| {
-                let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                process.0.lock().unwrap().panicked = Some(said);
-                resume_unwind(panic)
-            })
-        }));
-        let mut own = self.0.lock().unwrap();
-        if own.tasks.len().is_power_of_two() {
-            own.tasks.retain(|task| !task.is_finished());
-        }
-        own.tasks.push(handle.abort_handle());
-        handle
+    /// The process of the task that calls this.
+    pub(crate) fn current() -> Arc<Self> {
+        TASKS.with_borrow(|tasks| tasks.current.clone()).expect("a task")
     }
 
-    /// Runs a step of the storage after the time that a disk takes, if the process lives until then.
-    pub(crate) fn run_step(self: &Arc<Self>, step: Box<dyn FnOnce() + Send>) {
-        if !self.0.lock().unwrap().is_dead {
-            let delay = self.disk_delay();
-            self.spawn(async move {
-                Sim::sleep(delay).await;
-                step();
+    pub(crate) fn state(&self) -> MutexGuard<'_, ProcessState> {
+        self.0.lock().unwrap()
+    }
+
+    /// Spawns a task, unless the process is dead.
+    pub(crate) fn spawn<T: 'static>(self: &Arc<Self>, task: impl Future<Output = T> + 'static) -> oneshot::Receiver<T> {
+        let (sender, result) = oneshot::channel();
+        if !self.state().is_dead {
+            let (process, future) = (Arc::clone(self), Box::pin(async { drop(sender.send(task.await)) }));
+            TASKS.with_borrow_mut(|tasks| {
+                tasks.spawned += 1;
+                let waker = Waker::from(Arc::new(TaskWaker(tasks.spawned)));
+                tasks.waiting.insert(tasks.spawned, Task { process, future, waker });
+                tasks.woken.insert(tasks.spawned);
             });
         }
+        result
     }
 
-    fn disk_delay(&self) -> Duration {
-        let mut own = self.0.lock().unwrap();
-        let most = own.disk_delay;
-        Duration::from_micros(100 + own.random.below(most))
-    }
-
-    /// The message of a task that has panicked.
-    pub(crate) fn panicked(&self) -> Option<String> {
-        self.0.lock().unwrap().panicked.clone()
-    }
-
-    pub(crate) fn pause(&self) {
-        self.0.lock().unwrap().paused.get_or_insert_default();
-    }
-
-    pub(crate) fn resume(&self) {
-        let woken = self.0.lock().unwrap().paused.take();
-        woken.into_iter().flatten().for_each(Waker::wake);
+    /// Makes a call after the time that a disk takes, if the process lives until then.
+    pub(crate) fn call_disk<T: 'static>(self: &Arc<Self>, call: impl FnOnce() -> T + 'static) -> oneshot::Receiver<T> {
+        let delay = {
+            let mut state = self.state();
+            let most = state.disk_delay;
+            Duration::from_micros(100 + state.random.below(most))
+        };
+        self.spawn(async move {
+            Sim::sleep(delay).await;
+            call()
+        })
     }
 
     /// Drops all tasks where they wait.
-    pub(crate) async fn kill(&self) {
-        let tasks = {
-            let mut own = self.0.lock().unwrap();
-            own.is_dead = true;
-            std::mem::take(&mut own.tasks)
-        };
-        tasks.iter().for_each(AbortHandle::abort);
-        while !tasks.iter().all(AbortHandle::is_finished) {
-            yield_now().await;
-        }
+    pub(crate) fn kill(&self) {
+        self.state().is_dead = true;
+        let is_own = |(_, task): &(u64, Task)| std::ptr::eq(&*task.process, self);
+        let tasks = TASKS.with_borrow_mut(|tasks| take(&mut tasks.waiting));
+        let (dead, others): (BTreeMap<_, _>, _) = tasks.into_iter().partition(is_own);
+        TASKS.with_borrow_mut(|tasks| tasks.waiting = others);
+        // This wakes tasks of other processes.
+        drop(dead);
     }
 }
 
@@ -118,15 +179,15 @@ impl Process {
 pub(crate) struct Sim;
 
 impl AsyncRuntime for Sim {
-    type JoinError = <Seeded as AsyncRuntime>::JoinError;
-    type JoinHandle<T: OptionalSend + 'static> = tokio::task::JoinHandle<T>;
+    type JoinError = oneshot::error::RecvError;
+    type JoinHandle<T: OptionalSend + 'static> = oneshot::Receiver<T>;
     type Sleep = <Seeded as AsyncRuntime>::Sleep;
     type Instant = <Seeded as AsyncRuntime>::Instant;
     type TimeoutError = <Seeded as AsyncRuntime>::TimeoutError;
     type Timeout<R, T: Future<Output = R> + OptionalSend> = tokio::time::Timeout<T>;
     type ThreadLocalRng = <Seeded as AsyncRuntime>::ThreadLocalRng;
     type Mpsc = <Seeded as AsyncRuntime>::Mpsc;
-    type Watch = InOrder;
+    type Watch = <Seeded as AsyncRuntime>::Watch;
     type Oneshot = <Seeded as AsyncRuntime>::Oneshot;
     type Mutex<T: OptionalSend + 'static> = <Seeded as AsyncRuntime>::Mutex<T>;
 
@@ -134,7 +195,7 @@ impl AsyncRuntime for Sim {
     where
         T: Future<Output: OptionalSend> + OptionalSend + 'static,
     {
-        PROCESS.with(|process| process.spawn(task))
+        Process::current().spawn(task)
     }
 
     fn sleep(duration: Duration) -> Self::Sleep {
@@ -153,8 +214,8 @@ impl AsyncRuntime for Sim {
         Seeded::timeout_at(deadline, future)
     }
 
-    fn is_panic(error: &Self::JoinError) -> bool {
-        Seeded::is_panic(error)
+    fn is_panic(_: &Self::JoinError) -> bool {
+        true
     }
 
     fn thread_rng() -> Self::ThreadLocalRng {
@@ -171,16 +232,12 @@ impl AsyncRuntime for Sim {
         runtime.unwrap().block_on(future)
     }
 
-    /// Runs the call on this thread, after the time that a disk takes.
     fn spawn_blocking<F, T>(call: F) -> impl Future<Output = io::Result<T>> + Send
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let delay = PROCESS.with(|process| process.disk_delay());
-        async move {
-            Sim::sleep(delay).await;
-            Ok(call())
-        }
+        let done = Process::current().call_disk(call);
+        async { done.await.map_err(io::Error::other) }
     }
 }

@@ -1,92 +1,28 @@
 //! Three nodes in one process, on disks in memory: a node that was stopped gets a snapshot, and all are stopped and restarted.
 
+#[path = "../../examples/three_nodes/network.rs"]
+mod network;
+
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mini_engine::fs::FileSystem;
-use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::RPCOption;
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse};
 use openraft::type_config::TypeConfigExt;
-use openraft::type_config::alias::SnapshotOf;
-use openraft::{BasicNode, Config, OptionalSend, RaftNetworkFactory, RaftNetworkV2, SnapshotPolicy};
-use openraft_mini_engine::{Checkpoint, Logs, State};
+use openraft::{BasicNode, Config, SnapshotPolicy};
+use openraft_mini_engine::{Logs, State};
 use proof::disk::MemFs;
 
-use crate::snapshots::{DIR, chunks, receive};
-use crate::support::{App, Machine, Request, TypeConfig, Vote, number, small};
+use self::network::Network;
+use crate::snapshots::DIR;
+use crate::support::{App, Machine, Request, TypeConfig, number, small};
 
 type Raft = openraft::Raft<TypeConfig, Machine>;
 
 /// Longer than any step takes on a busy machine.
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
-
-/// The nodes that run.
-#[derive(Clone, Default)]
-struct Network {
-    nodes: Arc<Mutex<BTreeMap<u64, (Raft, State)>>>,
-}
-
-struct Connection {
-    network: Network,
-    target: u64,
-}
-
-fn unreachable(error: impl Error + 'static) -> Unreachable<TypeConfig> {
-    Unreachable::new(&error)
-}
-
-impl Connection {
-    fn node(&self) -> Result<(Raft, State), Unreachable<TypeConfig>> {
-        let stopped = || unreachable(io::Error::other("the node is stopped"));
-        self.network.nodes.lock().unwrap().get(&self.target).cloned().ok_or_else(stopped)
-    }
-}
-
-impl RaftNetworkFactory<TypeConfig> for Network {
-    type Network = Connection;
-
-    async fn new_client(&mut self, target: u64, _: &BasicNode) -> Connection {
-        Connection { network: self.clone(), target }
-    }
-}
-
-impl RaftNetworkV2<TypeConfig> for Connection {
-    type SnapshotData = Checkpoint;
-
-    async fn append_entries(
-        &mut self,
-        request: AppendEntriesRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Ok(self.node()?.0.append_entries(request).await.map_err(unreachable)?)
-    }
-
-    async fn vote(
-        &mut self,
-        request: VoteRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Ok(self.node()?.0.vote(request).await.map_err(unreachable)?)
-    }
-
-    async fn full_snapshot(
-        &mut self,
-        vote: Vote,
-        snapshot: SnapshotOf<TypeConfig, Checkpoint>,
-        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
-        _: RPCOption,
-    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        let (raft, state) = self.node()?;
-        let transfer = move || receive(&state, &chunks(&snapshot.snapshot));
-        let received = TypeConfig::spawn_blocking(transfer).await.flatten().map_err(unreachable)?;
-        Ok(raft.install_full_snapshot(vote, received).await.map_err(unreachable)?)
-    }
-}
 
 /// Opens a database as soon as the tasks of a node that was stopped have dropped it.
 async fn free<T>(mut open: impl FnMut() -> io::Result<T>) -> T {
@@ -126,27 +62,26 @@ impl Cluster {
         raft.shutdown().await.unwrap();
     }
 
-    fn node(&self, id: u64) -> (Raft, State) {
-        self.network.nodes.lock().unwrap()[&id].clone()
+    async fn start_all(&mut self) {
+        for id in 1..=3 {
+            self.start(id).await;
+        }
     }
 
-    /// Waits until one of the running nodes is the leader, and returns it.
-    async fn leader(&self) -> (u64, Raft) {
-        loop {
-            let nodes = self.network.nodes.lock().unwrap().clone();
-            for (id, (raft, _)) in nodes {
-                if raft.current_leader().await == Some(id) {
-                    return (id, raft);
-                }
-            }
-            TypeConfig::sleep(Duration::from_millis(10)).await;
+    async fn stop_all(&mut self) {
+        for id in 1..=3 {
+            self.stop(id).await;
         }
+    }
+
+    fn node(&self, id: u64) -> (Raft, State) {
+        self.network.nodes.lock().unwrap()[&id].clone()
     }
 
     /// Proposes one count, and returns the new number. On a busy machine the leader may be deposed before the proposal, which is then repeated.
     async fn count(&self) -> u64 {
         loop {
-            let (_, raft) = self.leader().await;
+            let (_, raft, _) = self.network.leader().await;
             match raft.client_write(Request::Count("count".into())).await {
                 Ok(response) => return response.data,
                 Err(error) => assert!(error.forward_to_leader().is_some(), "{error}"),
@@ -173,12 +108,10 @@ fn a_node_that_was_away_gets_a_snapshot_and_all_go_on_after_a_stop() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(async {
         let mut cluster = Cluster::default();
-        for id in 1..=3 {
-            cluster.start(id).await;
-        }
+        cluster.start_all().await;
         let members = BTreeMap::from([1, 2, 3].map(|id| (id, BasicNode::new(format!("node {id}")))));
         cluster.node(1).0.initialize(members).await.unwrap();
-        let away = cluster.leader().await.0 % 3 + 1;
+        let away = cluster.network.leader().await.0 % 3 + 1;
         cluster.stop(away).await;
         for expected in 1..=50 {
             assert_eq!(cluster.count().await, expected);
@@ -197,15 +130,9 @@ fn a_node_that_was_away_gets_a_snapshot_and_all_go_on_after_a_stop() {
         let installed = cluster.disks[&away].exists(&Path::new(DIR).join("state-000001")).unwrap();
         assert!(installed, "the entries before the snapshot are purged");
 
-        for id in 1..=3 {
-            cluster.stop(id).await;
-        }
-        for id in 1..=3 {
-            cluster.start(id).await;
-        }
+        cluster.stop_all().await;
+        cluster.start_all().await;
         assert_eq!(cluster.count().await, 51);
-        for id in 1..=3 {
-            cluster.stop(id).await;
-        }
+        cluster.stop_all().await;
     });
 }

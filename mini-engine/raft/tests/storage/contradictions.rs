@@ -2,19 +2,14 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Result};
-use std::sync::Arc;
 
-use mini_engine::fs::FileSystem;
-use openraft::RaftLogReader;
 use openraft::storage::{IOFlushed, RaftLogStorage, RaftStateMachine};
 use proof::disk::MemFs;
 
-use crate::snapshots::{chunks, receive, snapshot};
-use crate::support::{Vote, append, apply, indexes, log_id, open_log, open_machine, run, set, try_apply};
-
-fn memory() -> Arc<dyn FileSystem> {
-    Arc::new(MemFs::default())
-}
+use crate::snapshots::{DIR, chunks, receive, snapshot};
+use crate::support::{
+    Log, Vote, append, apply, indexes, log_id, open_log, open_machine, run, set, sets, try_apply, vote,
+};
 
 /// The error names both ids, and what to do.
 #[track_caller]
@@ -25,17 +20,20 @@ fn refused<T>(outcome: Result<T>, new: impl Display, settled: impl Display) {
     assert!(said.contains(&format!(" {new} contradicts {settled}, ")) && said.contains("empty directory"), "{said}");
 }
 
+/// Appends ten entries; the first three are purged, the next five committed.
+async fn settle(log: &mut Log, vote: Vote) {
+    append(log, sets(1, 0..10, "x")).await;
+    log.save_vote(&vote).await.unwrap();
+    log.save_committed(Some(log_id(1, 7))).await.unwrap();
+    log.purge(log_id(1, 2)).await.unwrap();
+}
+
 #[test]
 fn a_call_that_contradicts_the_log_is_refused_and_changes_nothing() {
     // Catches a follower that cuts off or overwrites committed entries, because another node lost them and was elected; and a second vote in a term.
-    let fs = memory();
+    let fs = MemFs::default();
     let (mut logs, mut log) = open_log(&fs);
-    run(async {
-        append(&mut log, (0..10).map(|index| set(1, index, "x"))).await;
-        log.save_vote(&Vote::new(3, 2)).await.unwrap();
-        log.save_committed(Some(log_id(1, 7))).await.unwrap();
-        log.purge(log_id(1, 2)).await.unwrap();
-    });
+    run(settle(&mut log, Vote::new(3, 2)));
     for _ in 0..2 {
         run(async {
             refused(log.truncate_after(Some(log_id(1, 6))).await, log_id(1, 6), log_id(1, 7));
@@ -46,12 +44,11 @@ fn a_call_that_contradicts_the_log_is_refused_and_changes_nothing() {
             for wrong in [log_id(2, 7), log_id(0, 9)] {
                 refused(log.purge(wrong).await, wrong, log_id(1, 7));
             }
-            for vote in [Vote::new(3, 1), Vote::new_committed(2, 9)] {
-                refused(log.save_vote(&vote).await, vote, Vote::new(3, 2));
+            for other in [Vote::new(3, 1), Vote::new_committed(2, 9)] {
+                refused(log.save_vote(&other).await, other, Vote::new(3, 2));
             }
             assert_eq!(indexes(&mut log).await, (3..10).collect::<Vec<_>>());
-            let mut reader = log.get_log_reader().await;
-            assert_eq!(reader.read_vote().await.unwrap(), Some(Vote::new(3, 2)));
+            assert_eq!(vote(&mut log).await, Some(Vote::new(3, 2)));
         });
         drop((log, logs));
         (logs, log) = open_log(&fs);
@@ -63,12 +60,9 @@ fn a_call_that_contradicts_the_log_is_refused_and_changes_nothing() {
 #[test]
 fn a_leaders_message_is_compared_with_the_committed_entries() {
     // Catches a follower that takes other entries for those that it has committed, as openraft does. A message of a deposed leader is no damage.
-    let (_logs, mut log) = open_log(&memory());
+    let (_logs, mut log) = open_log(&MemFs::default());
     run(async {
-        append(&mut log, (0..10).map(|index| set(1, index, "x"))).await;
-        log.save_vote(&Vote::new_committed(3, 2)).await.unwrap();
-        log.save_committed(Some(log_id(1, 7))).await.unwrap();
-        log.purge(log_id(1, 2)).await.unwrap();
+        settle(&mut log, Vote::new_committed(3, 2)).await;
         let reader = log.get_log_reader().await;
         let check = |term, ids: &[_]| reader.check(&Vote::new_committed(term, 2), ids.iter().copied());
         for (found, stored) in [(log_id(2, 5), log_id(1, 5)), (log_id(2, 7), log_id(1, 7))] {
@@ -87,9 +81,9 @@ fn a_leaders_message_is_compared_with_the_committed_entries() {
 #[test]
 fn the_log_does_not_contradict_the_state() {
     // Catches a truncation of entries that were applied, after a power cut took the record that they are committed; and a log that was put back alone.
-    let (_logs, mut log) = open_log(&memory());
+    let (_logs, mut log) = open_log(&MemFs::default());
     run(async {
-        append(&mut log, (0..10).map(|index| set(2, index, "x"))).await;
+        append(&mut log, sets(2, 0..10, "x")).await;
         refused(log.settle(Some(log_id(1, 8))), log_id(2, 8), log_id(1, 8));
         log.settle(None).unwrap();
         log.settle(Some(log_id(2, 8))).unwrap();
@@ -101,14 +95,14 @@ fn the_log_does_not_contradict_the_state() {
 #[test]
 fn the_state_takes_only_what_follows_the_applied_entries() {
     // Catches an entry or a snapshot that replaces applied entries.
-    let mut machine = open_machine(&memory(), "/node/machine");
-    let mut other = open_machine(&memory(), "/node/machine");
+    let mut machine = open_machine(&MemFs::default(), DIR);
+    let mut other = open_machine(&MemFs::default(), DIR);
     run(async {
-        apply(&mut machine, (0..4).map(|index| set(1, index, "x"))).await;
+        apply(&mut machine, sets(1, 0..4, "x")).await;
         for wrong in [set(2, 2, "y"), set(1, 3, "y"), set(0, 4, "y")] {
             refused(try_apply(&mut machine, [wrong.clone()]).await, wrong.log_id, log_id(1, 3));
         }
-        apply(&mut other, (0..3).map(|index| set(2, index, "y"))).await;
+        apply(&mut other, sets(2, 0..3, "y")).await;
         let sent = snapshot(&mut other).await;
         let received = receive(&machine.state(), &chunks(&sent.snapshot)).unwrap();
         refused(machine.install_snapshot(&received.meta, received.snapshot).await, log_id(2, 2), log_id(1, 3));

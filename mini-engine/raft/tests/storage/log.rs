@@ -1,33 +1,26 @@
 //! The behaviour of the log: holes, groups, limits, purges.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 
 use futures_util::StreamExt;
-use mini_engine::fs::FileSystem;
-use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{LogIdOptionExt, RaftLogReader};
+use openraft_mini_engine::Logs;
 use proof::disk::MemFs;
 
-use crate::support::{Log, TypeConfig, Vote, append, append_soon, entries, indexes, log_id, open_log, run, set};
+use crate::support::{
+    Log, TypeConfig, Vote, append, append_soon, entries, indexes, indexes_of, log_id, open_log, run, set, sets, state,
+    vote,
+};
 
-fn memory() -> Arc<dyn FileSystem> {
-    Arc::new(MemFs::default())
-}
-
-pub(crate) async fn vote(log: &mut Log) -> Option<Vote> {
-    log.get_log_reader().await.read_vote().await.unwrap()
-}
-
-async fn state(log: &mut Log) -> LogState<TypeConfig> {
-    log.get_log_state().await.unwrap()
+fn groups<const N: usize>(logs: &Logs, numbers: [u32; N]) -> [Log; N] {
+    numbers.map(|group| logs.group(group).unwrap())
 }
 
 #[test]
 fn an_append_that_would_leave_a_hole_or_overwrite_is_refused_and_changes_nothing() {
     // Catches a log in which a later read finds a gap, and an entry that is replaced without a truncation.
-    let fs = memory();
+    let fs = MemFs::default();
     let (_logs, mut log) = open_log(&fs);
     run(async {
         append(&mut log, [set(1, 5, "a"), set(1, 6, "b")]).await;
@@ -44,13 +37,13 @@ fn an_append_that_would_leave_a_hole_or_overwrite_is_refused_and_changes_nothing
 #[test]
 fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
     // Catches a removed group's entry that comes back, a vote that does not, a purge that removes later entries, and lost entries of a neighbour.
-    let fs = memory();
+    let fs = MemFs::default();
     let (logs, mut log) = open_log(&fs);
-    let mut others = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    let mut others = groups(&logs, [1, 2]);
     run(async {
         for log in others.iter_mut().chain([&mut log]) {
             // Large enough that the thread removes the purged entries.
-            append(log, (0..1000).map(|index| set(1, index, "v".repeat(10_000)))).await;
+            append(log, sets(1, 0..1000, &"v".repeat(10_000))).await;
             log.save_vote(&Vote::new(7, 1)).await.unwrap();
         }
         others[0].purge(log_id(1, 989)).await.unwrap();
@@ -68,7 +61,7 @@ fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
     drop((anew, log, kept));
     logs.close().unwrap();
     let (logs, mut log) = open_log(&fs);
-    let [mut anew, mut kept] = [1, 2].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    let [mut anew, mut kept] = groups(&logs, [1, 2]);
     run(async {
         assert_eq!(indexes(&mut anew).await, [0, 1]);
         for log in [&mut log, &mut kept] {
@@ -80,13 +73,13 @@ fn a_group_that_was_removed_begins_anew_and_the_others_keep_what_they_have() {
 #[test]
 fn groups_in_one_database_do_not_meet() {
     // Catches a read, a truncation or a purge that reaches the entries of a neighbour.
-    let fs = memory();
+    let fs = MemFs::default();
     let (logs, mut log) = open_log(&fs);
-    let mut others = [1, 256, u32::MAX].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    let mut others = groups(&logs, [1, 256, u32::MAX]);
     assert_eq!(logs.group::<TypeConfig>(1).unwrap_err().kind(), ErrorKind::AlreadyExists);
     run(async {
         for (number, other) in others.iter_mut().chain([&mut log]).enumerate() {
-            append_soon(other, (0..10).map(|index| set(1, index, number.to_string()))).await;
+            append_soon(other, sets(1, 0..10, &number.to_string())).await;
             other.save_vote(&Vote::new(number as u64, 1)).await.unwrap();
         }
         log.purge(log_id(1, 9)).await.unwrap();
@@ -94,13 +87,12 @@ fn groups_in_one_database_do_not_meet() {
         others[2].purge(log_id(1, 4)).await.unwrap();
         others[2].truncate_after(Some(log_id(1, 7))).await.unwrap();
     });
-    drop((log, others));
-    drop(logs);
+    drop((log, others, logs));
     let (logs, mut log) = open_log(&fs);
-    let mut others = [1, 256, u32::MAX].map(|group| logs.group::<TypeConfig>(group).unwrap());
+    let mut others = groups(&logs, [1, 256, u32::MAX]);
     run(async {
         assert_eq!(indexes(&mut log).await, [0; 0]);
-        assert_eq!(entries(&mut others[0]).await, (0..10).map(|index| set(1, index, "0")).collect::<Vec<_>>());
+        assert_eq!(entries(&mut others[0]).await, sets(1, 0..10, "0"));
         assert_eq!(indexes(&mut others[1]).await, [0; 0]);
         assert_eq!(indexes(&mut others[2]).await, [5, 6, 7]);
         assert_eq!(vote(&mut others[2]).await, Some(Vote::new(2, 1)));
@@ -110,7 +102,7 @@ fn groups_in_one_database_do_not_meet() {
 #[test]
 fn a_group_can_be_opened_again_once_its_store_is_dropped() {
     // Catches a node that cannot be restarted in the same process.
-    let (logs, log) = open_log(&memory());
+    let (logs, log) = open_log(&MemFs::default());
     drop(log);
     assert!(logs.group::<TypeConfig>(0).is_ok());
 }
@@ -118,16 +110,12 @@ fn a_group_can_be_opened_again_once_its_store_is_dropped() {
 #[test]
 fn a_read_for_a_message_ends_after_a_mebibyte_but_has_at_least_one_entry() {
     // Catches a lagging follower for which the leader reads its whole log into memory, and a follower that never gets a large entry.
-    let (_logs, mut log) = open_log(&memory());
+    let (_logs, mut log) = open_log(&MemFs::default());
     run(async {
-        let large = "x".repeat(3 << 20);
-        append_soon(&mut log, (0..100).map(|index| set(1, index, "x".repeat(100_000)))).await;
-        append_soon(&mut log, [set(1, 100, large)]).await;
+        append_soon(&mut log, sets(1, 0..100, &"x".repeat(100_000))).await;
+        append_soon(&mut log, [set(1, 100, "x".repeat(3 << 20))]).await;
         let mut reader = log.get_log_reader().await;
-        let mut read = async |from: u64| {
-            let found = reader.limited_get_log_entries(from, 101).await.unwrap();
-            found.iter().map(RaftEntry::index).collect::<Vec<_>>()
-        };
+        let mut read = async |from| indexes_of(&reader.limited_get_log_entries(from, 101).await.unwrap());
         assert_eq!(read(20).await, (20..31).collect::<Vec<_>>());
         assert_eq!(read(98).await, [98, 99, 100]);
         assert_eq!(read(100).await, [100]);
@@ -137,17 +125,17 @@ fn a_read_for_a_message_ends_after_a_mebibyte_but_has_at_least_one_entry() {
 #[test]
 fn entries_of_a_stream_are_those_of_its_beginning() {
     // Catches a stream that is affected by a truncation, a purge or an append during its read.
-    let (_logs, mut log) = open_log(&memory());
+    let (_logs, mut log) = open_log(&MemFs::default());
     run(async {
-        append_soon(&mut log, (0..10).map(|index| set(1, index, "old"))).await;
+        append_soon(&mut log, sets(1, 0..10, "old")).await;
         let mut reader = log.get_log_reader().await;
         let mut stream = Box::pin(reader.entries_stream(2..).await);
         assert_eq!(stream.next().await.unwrap().unwrap(), set(1, 2, "old"));
         log.truncate_after(Some(log_id(1, 5))).await.unwrap();
-        append_soon(&mut log, (6..12).map(|index| set(2, index, "new"))).await;
+        append_soon(&mut log, sets(2, 6..12, "new")).await;
         log.purge(log_id(1, 4)).await.unwrap();
         let rest: Vec<_> = stream.map(Result::unwrap).collect().await;
-        assert_eq!(rest, (3..10).map(|index| set(1, index, "old")).collect::<Vec<_>>());
+        assert_eq!(rest, sets(1, 3..10, "old"));
         assert_eq!(indexes(&mut log).await, (5..12).collect::<Vec<_>>());
         assert_eq!(entries(&mut log).await[1], set(2, 6, "new"));
     });
@@ -156,10 +144,10 @@ fn entries_of_a_stream_are_those_of_its_beginning() {
 #[test]
 fn a_truncated_log_goes_on_where_it_was_cut() {
     // Catches truncated entries that return, at once or after an open, and a last log id that is not that of the last entry.
-    let fs = memory();
+    let fs = MemFs::default();
     let (logs, mut log) = open_log(&fs);
     run(async {
-        append_soon(&mut log, (0..10).map(|index| set(1, index, "old"))).await;
+        append_soon(&mut log, sets(1, 0..10, "old")).await;
         log.truncate_after(Some(log_id(1, 20))).await.unwrap();
         assert_eq!(state(&mut log).await.last_log_id.index(), Some(9));
         log.truncate_after(Some(log_id(1, 5))).await.unwrap();
@@ -178,15 +166,14 @@ fn a_truncated_log_goes_on_where_it_was_cut() {
 #[test]
 fn what_was_purged_stays_purged_and_is_read_by_nobody() {
     // Catches purged entries that return after an open because they are not removed yet, and a purge that moves back.
-    let fs = memory();
+    let fs = MemFs::default();
     let (logs, mut log) = open_log(&fs);
     run(async {
-        append_soon(&mut log, (0..10).map(|index| set(1, index, "x"))).await;
+        append_soon(&mut log, sets(1, 0..10, "x")).await;
         let mut reader = log.get_log_reader().await;
         log.purge(log_id(1, 6)).await.unwrap();
         log.purge(log_id(1, 3)).await.unwrap();
-        let found = reader.try_get_log_entries(0..9).await.unwrap();
-        assert_eq!(found.iter().map(RaftEntry::index).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(indexes_of(&reader.try_get_log_entries(0..9).await.unwrap()), [7, 8]);
     });
     drop((logs, log));
     let (_logs, mut log) = open_log(&fs);
@@ -199,7 +186,7 @@ fn what_was_purged_stays_purged_and_is_read_by_nobody() {
 #[test]
 fn a_log_of_another_application_is_refused_by_name() {
     // Catches a request that is decoded as another type.
-    let fs = memory();
+    let fs = MemFs::default();
     let (logs, mut log) = open_log(&fs);
     run(append(&mut log, [set(1, 0, "x")]));
     drop(log);

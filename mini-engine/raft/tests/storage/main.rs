@@ -6,7 +6,6 @@ mod contradictions;
 mod crash;
 mod log;
 mod purge;
-mod reopened;
 mod snapshots;
 mod suite;
 mod support;

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use openraft::RaftLogReader;
-use openraft::entry::RaftEntry;
 use openraft::storage::RaftLogStorage;
 use openraft_mini_engine::Logs;
 
-use crate::support::{Log, append_soon, log_id, run, set};
+use crate::support::{Log, append_soon, indexes_of, log_id, run, sets};
 
 /// Entries that are kept behind each purge.
 const KEPT: u64 = 1000;
@@ -31,14 +30,11 @@ struct Cost {
     replayed: u64,
     /// Blocks that are read from tables, or found in the cache, by a read of the last 100 entries.
     blocks: u64,
-    /// Bytes written to tables, for each 100 bytes written to the log of the database. Printed only, because it depends on the delay of removals.
-    #[expect(dead_code, reason = "shown by `Debug`")]
-    to_tables_of_100: u64,
 }
 
 async fn append_and_purge(log: &mut Log, entries: u64) {
     for first in (0..entries).step_by(KEPT as usize) {
-        append_soon(log, (first..first + KEPT).map(|index| set(1, index, "v".repeat(ENTRY_BYTES as usize)))).await;
+        append_soon(log, sets(1, first..first + KEPT, &"v".repeat(ENTRY_BYTES as usize))).await;
         let next = first + KEPT;
         if next.is_multiple_of(STEP) {
             log.purge(log_id(1, next - KEPT - 1)).await.unwrap();
@@ -62,18 +58,14 @@ fn cost(entries: u64) -> Cost {
     };
     let (logs, mut log) = open();
     run(append_and_purge(&mut log, entries));
-    let db = logs.db().clone();
     // The drop waits for the removals that were begun.
     drop((logs, log));
-    let written = db.metrics();
-    drop(db);
-    let to_tables = written.flush_bytes + written.compaction_bytes_written;
     let (files, bytes) = usage(dir.path());
     let (logs, mut log) = open();
     let replayed = logs.db().recovery().operations_replayed;
     let before = logs.db().metrics();
     let last = run(async { log.get_log_reader().await.try_get_log_entries(entries - 100..).await.unwrap() });
-    assert_eq!(last.iter().map(RaftEntry::index).collect::<Vec<_>>(), (entries - 100..entries).collect::<Vec<_>>());
+    assert_eq!(indexes_of(&last), (entries - 100..entries).collect::<Vec<_>>());
     let after = logs.db().metrics();
     let looked_at = |metrics: &mini_engine::Metrics| {
         metrics.block_reads + metrics.cache_hits + metrics.partition_reads + metrics.partition_hits
@@ -85,7 +77,6 @@ fn cost(entries: u64) -> Cost {
         range_tombstones: after.levels.iter().map(|level| level.range_tombstones).sum(),
         replayed,
         blocks: looked_at(&after) - looked_at(&before),
-        to_tables_of_100: 100 * to_tables / written.wal_bytes,
     }
 }
 
@@ -93,7 +84,7 @@ fn cost(entries: u64) -> Cost {
 fn a_purged_log_costs_what_a_young_one_does() {
     // Catches space, tables, tombstones or replayed writes that grow with the total number of appends. `PURGED_ENTRIES=5000000` makes it
     // longer.
-    let many = std::env::var("PURGED_ENTRIES").map_or(500_000, |text| text.parse().expect("a number"));
+    let many = proof::environment::number("PURGED_ENTRIES").unwrap_or(500_000);
     let (young, old) = (cost(50_000), cost(many));
     println!("after 50000 entries: {young:?}\nafter {many} entries: {old:?}");
     // Purged entries may still be in a few tables, each of which costs a read three blocks.

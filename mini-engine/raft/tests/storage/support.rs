@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io::Result;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use futures_util::stream;
 use mini_engine::fs::FileSystem;
 use mini_engine::{Db, Options, WriteBatch};
 use openraft::entry::RaftEntry;
-use openraft::storage::{IOFlushed, RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
+use openraft::storage::{IOFlushed, LogState, RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::type_config::alias::{EntryOf, LogIdOf, VoteOf};
 use openraft::vote::RaftLeaderIdExt;
 use openraft::{Entry, EntryPayload, RaftLogReader};
@@ -80,6 +81,11 @@ pub(crate) fn set(term: u64, index: u64, value: impl Into<String>) -> AnEntry {
     Entry::new_normal(log_id(term, index), Request::Set(format!("key{index}"), value.into()))
 }
 
+/// Entries of one term that set the same value.
+pub(crate) fn sets(term: u64, indexes: Range<u64>, value: &str) -> Vec<AnEntry> {
+    indexes.map(|index| set(term, index, value)).collect()
+}
+
 pub(crate) fn count(index: u64) -> AnEntry {
     Entry::new_normal(log_id(1, index), Request::Count("count".into()))
 }
@@ -90,14 +96,14 @@ pub(crate) fn small() -> Options {
 }
 
 /// A database of logs on a file system, and the log of its group 0.
-pub(crate) fn open_log(fs: &Arc<dyn FileSystem>) -> (Logs, Log) {
-    let logs = Logs::open_with("/node/log", small(), Arc::clone(fs)).unwrap();
+pub(crate) fn open_log(fs: &(impl FileSystem + Clone + 'static)) -> (Logs, Log) {
+    let logs = Logs::open_with("/node/log", small(), Arc::new(fs.clone())).unwrap();
     let log = logs.group(0).unwrap();
     (logs, log)
 }
 
-pub(crate) fn open_machine(fs: &Arc<dyn FileSystem>, dir: impl AsRef<Path>) -> Machine {
-    Machine::open_with(dir, App, small(), Arc::clone(fs)).unwrap()
+pub(crate) fn open_machine(fs: &(impl FileSystem + Clone + 'static), dir: impl AsRef<Path>) -> Machine {
+    Machine::open_with(dir, App, small(), Arc::new(fs.clone())).unwrap()
 }
 
 /// Runs a test's calls.
@@ -122,7 +128,19 @@ pub(crate) async fn entries(log: &mut Log) -> Vec<AnEntry> {
 
 /// The indexes of a log's entries.
 pub(crate) async fn indexes(log: &mut Log) -> Vec<u64> {
-    entries(log).await.iter().map(RaftEntry::index).collect()
+    indexes_of(&entries(log).await)
+}
+
+pub(crate) fn indexes_of(entries: &[AnEntry]) -> Vec<u64> {
+    entries.iter().map(RaftEntry::index).collect()
+}
+
+pub(crate) async fn vote(log: &mut Log) -> Option<Vote> {
+    log.get_log_reader().await.read_vote().await.unwrap()
+}
+
+pub(crate) async fn state(log: &mut Log) -> LogState<TypeConfig> {
+    log.get_log_state().await.unwrap()
 }
 
 pub(crate) async fn apply(machine: &mut Machine, entries: impl IntoIterator<Item = AnEntry>) {

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use mini_engine::fs::FileSystem;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use proof::disk::{Answer, FaultFs, MemFs, Op};
 
-use crate::support::{Log, TypeConfig, Vote, append, indexes, open_log, run, set};
+use crate::support::{Log, TypeConfig, Vote, append, indexes, open_log, run, set, vote};
 
 /// Begins to append one entry. The future completes when the entry is durable.
 async fn begin(log: &mut Log, index: u64) -> impl Future<Output = std::io::Result<()>> + use<> {
@@ -22,7 +21,7 @@ fn appends_in_flight_share_a_sync() {
     // Catches a sync for each append, and a callback before the sync that makes its append durable.
     for in_flight in [1, 16, 64] {
         let fs = FaultFs::new(Arc::new(MemFs::default())).unmapped();
-        let (logs, mut log) = open_log(&fs.arc());
+        let (logs, mut log) = open_log(&fs);
         let syncs = || logs.db().metrics().wal_syncs;
         run(async {
             append(&mut log, [set(1, 0, "x")]).await;
@@ -52,7 +51,7 @@ fn a_vote_shares_the_sync_of_the_appends_before_it() {
     // Catches a vote with a sync of its own, which every election would wait for, and a vote that is acknowledged before it is durable.
     let mem = MemFs::default();
     let fs = FaultFs::new(Arc::new(mem.clone())).unmapped();
-    let (logs, mut log) = open_log(&fs.arc());
+    let (logs, mut log) = open_log(&fs);
     run(async {
         let (arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Go);
         let first = begin(&mut log, 0).await;
@@ -69,9 +68,8 @@ fn a_vote_shares_the_sync_of_the_appends_before_it() {
         assert_eq!(logs.db().metrics().wal_syncs - before, 2);
     });
     for seed in 0..8 {
-        let fs: Arc<dyn FileSystem> = Arc::new(MemFs::on(mem.disk().after_power_cut(seed).0));
-        let (_logs, mut log) = open_log(&fs);
-        assert_eq!(run(crate::log::vote(&mut log)), Some(Vote::new(3, 1)));
+        let (_logs, mut log) = open_log(&MemFs::on(mem.disk().after_power_cut(seed).0));
+        assert_eq!(run(vote(&mut log)), Some(Vote::new(3, 1)));
         assert_eq!(run(indexes(&mut log)), [0, 1]);
     }
 }
@@ -80,7 +78,7 @@ fn a_vote_shares_the_sync_of_the_appends_before_it() {
 fn a_failed_sync_is_told_to_all_that_wait_and_to_every_later_call() {
     // Catches an append that is reported as durable after the device has failed, and a log that accepts more writes.
     let fs = FaultFs::new(Arc::new(MemFs::default())).unmapped();
-    let (_logs, mut log) = open_log(&fs.arc());
+    let (_logs, mut log) = open_log(&fs);
     run(async {
         let (arrivals, go) = fs.hold(Op::Sync, ".log", Answer::Fail(std::io::ErrorKind::TimedOut));
         let first = begin(&mut log, 0).await;
