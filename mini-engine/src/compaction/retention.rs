@@ -179,32 +179,28 @@ mod tests {
         versions.iter().filter(|(seqno, kind)| shadowing.keeps(b"k", *seqno, *kind)).map(|v| v.0).collect()
     }
 
-    const VALUES: [(SeqNo, Kind); 4] = [(9, Kind::Value), (7, Kind::Value), (5, Kind::Value), (3, Kind::Value)];
-
     #[test]
-    fn without_snapshots_only_the_newest_version_stays() {
-        // Catches a compaction that keeps old versions without a snapshot.
-        assert_eq!(kept(&[], false, &VALUES), [9]);
-    }
-
-    #[test]
-    fn a_snapshot_keeps_what_it_can_see() {
-        // Catches an off-by-one between a snapshot and the version with its own number.
-        assert_eq!(kept(&[5], false, &VALUES), [9, 5]);
-        assert_eq!(kept(&[6], false, &VALUES), [9, 5]);
-        assert_eq!(kept(&[7], false, &VALUES), [9, 7]);
-        assert_eq!(kept(&[2], false, &VALUES), [9]);
-        assert_eq!(kept(&[3, 4, 8, 20], false, &VALUES), [9, 7, 3]);
-    }
-
-    #[test]
-    fn a_tombstone_stays_while_a_snapshot_keeps_what_it_hides() {
-        // Catches a deleted key that returns because its tombstone was dropped before the old version.
+    fn what_a_snapshot_can_see_stays_with_the_tombstones_that_hide_it_and_nothing_else() {
+        // Catches old versions that stay without a snapshot, an off-by-one between a snapshot and the version with its own number, and a deleted
+        // key that returns because its tombstone was dropped before the old version.
+        let values = [9, 7, 5, 3].map(|seqno| (seqno, Kind::Value));
         let removed = [(9, Kind::Tombstone), (5, Kind::Value)];
-        assert_eq!(kept(&[6], true, &removed), [9, 5]);
-        assert_eq!(kept(&[], true, &removed), [0; 0]);
-        assert_eq!(kept(&[], false, &removed), [9]);
-        assert_eq!(kept(&[10], true, &removed), [0; 0]);
+        type Case<'a> = (&'a [SeqNo], bool, &'a [(SeqNo, Kind)], &'a [SeqNo]);
+        let cases: [Case<'_>; 10] = [
+            (&[], false, &values, &[9]),
+            (&[5], false, &values, &[9, 5]),
+            (&[6], false, &values, &[9, 5]),
+            (&[7], false, &values, &[9, 7]),
+            (&[2], false, &values, &[9]),
+            (&[3, 4, 8, 20], false, &values, &[9, 7, 3]),
+            (&[6], true, &removed, &[9, 5]),
+            (&[], true, &removed, &[]),
+            (&[], false, &removed, &[9]),
+            (&[10], true, &removed, &[]),
+        ];
+        for (snapshots, drop_tombstones, versions, expected) in cases {
+            assert_eq!(kept(snapshots, drop_tombstones, versions), expected, "{snapshots:?} {versions:?}");
+        }
     }
 
     #[test]

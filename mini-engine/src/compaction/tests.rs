@@ -35,10 +35,12 @@ fn table<K: AsRef<str>>(store: &TableStore, entries: &[(K, SeqNo)]) -> Arc<Table
     write(store, vec![memtable(entries).iter()]).unwrap()
 }
 
+/// A retention of all tombstones, without snapshots.
+const KEEP: Retention<'_> = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
+
 fn write<I: EntryIter>(store: &TableStore, inputs: Vec<I>) -> Result<Arc<Table>> {
-    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
     let (inputs, cancel) = (Inputs::without_ranges(inputs), AtomicBool::new(false));
-    let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel))?;
+    let written = store.write(inputs, KEEP, OutputSpec::flush(10.0), Limits::whole(&cancel))?;
     let mut written = written.expect("not cancelled");
     assert_eq!(written.tables.len(), 1);
     Ok(written.tables.remove(0))
@@ -212,9 +214,8 @@ fn a_cancelled_flush_leaves_no_output() {
     let dir = TempDir::new().unwrap();
     let store = store(Arc::new(StdFs), dir.path());
     let input = table(&store, &[("a", 3)]);
-    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
     let (inputs, cancel) = (Inputs::without_ranges(vec![input.iter_uncached()]), AtomicBool::new(true));
-    assert!(store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
+    assert!(store.write(inputs, KEEP, OutputSpec::flush(10.0), Limits::whole(&cancel)).unwrap().is_none());
     assert_eq!(files(&dir), 1);
 }
 
@@ -321,10 +322,9 @@ fn table_with_range(
     let memtable = memtable(entries);
     memtable.table.reserve(&[Op::Delete { key: start.as_bytes() }]).unwrap().apply(seqno);
     memtable.add_ranges([RangeTombstone { start: start.as_bytes().into(), end: end.as_bytes().into(), seqno }]);
-    let retention = Retention { snapshots: &[], instants: &[], tombstones: Tombstones::KeepAll };
-    let inputs = Inputs::of_memtable(&memtable, MAX_SEQNO, retention, b"zz").unwrap();
+    let inputs = Inputs::of_memtable(&memtable, MAX_SEQNO, KEEP, b"zz").unwrap();
     let limits = AtomicBool::new(false);
-    let written = store.write(inputs, retention, OutputSpec::flush(10.0), Limits::whole(&limits)).unwrap();
+    let written = store.write(inputs, KEEP, OutputSpec::flush(10.0), Limits::whole(&limits)).unwrap();
     written.expect("not cancelled").tables.remove(0)
 }
 

@@ -345,6 +345,21 @@ impl<I: EntryIter> EntryIter for Watched<I> {
     }
 }
 
+/// Of the first `most` entries that an iterator shows, from the first or from the last one on, what `take` takes.
+pub(crate) fn shown<I: EntryIter, T>(
+    iter: &mut VisibleIter<I>,
+    (is_forward, most): (bool, usize),
+    take: impl Fn(&VisibleIter<I>) -> T,
+) -> Vec<T> {
+    let mut shown = Vec::new();
+    if is_forward { iter.seek_to_first() } else { iter.seek_to_last() }.expect("no error injected");
+    while iter.valid() && shown.len() < most {
+        shown.push(take(iter));
+        if is_forward { iter.next() } else { iter.prev() }.expect("no error injected");
+    }
+    shown
+}
+
 /// The greatest number in [`many_versions`].
 const NEWEST: SeqNo = 10_000;
 
@@ -363,27 +378,22 @@ pub(crate) fn many_versions() -> Vec<Entry> {
 /// Reads sources that together contain [`many_versions`], at all snapshots and in both directions, and checks the results and the number of moves.
 pub(crate) fn assert_few_moves<I: EntryIter>(sources: impl Fn() -> Vec<I>) {
     for snapshot in [1, 2, 20, NEWEST / 2, NEWEST - 20, NEWEST - 1, NEWEST] {
-        let expected: Vec<(&[u8], SeqNo)> = [(&b"a"[..], 1), (b"b", snapshot.min(NEWEST - 1)), (b"c", NEWEST)]
-            .into_iter()
-            .filter(|(key, seqno)| *seqno <= snapshot && (*key != b"b" || snapshot > 1))
-            .collect();
+        let all =
+            [(b"a", 1), (b"b", snapshot.min(NEWEST - 1)), (b"c", NEWEST)].map(|(key, seqno)| (key.to_vec(), seqno));
+        let is_seen = |(key, seqno): &(Vec<u8>, SeqNo)| *seqno <= snapshot && (key != b"b" || snapshot > 1);
+        let expected: Vec<_> = all.into_iter().filter(is_seen).collect();
         for is_forward in [true, false] {
             let moves = Arc::default();
             let counted: Vec<_> =
                 sources().into_iter().map(|source| Watched::new(source, &moves, usize::MAX)).collect();
             let most = 100 * counted.len();
             let mut iter = VisibleIter::new(MergeIter::new(counted), snapshot, Bound::Unbounded, Bound::Unbounded);
-            let mut shown = Vec::new();
-            if is_forward { iter.seek_to_first() } else { iter.seek_to_last() }.expect("no error injected");
-            while iter.valid() {
-                let seqno = SeqNo::from_be_bytes(iter.value().try_into().expect("eight bytes"));
-                shown.push((iter.key().to_vec(), seqno));
-                if is_forward { iter.next() } else { iter.prev() }.expect("no error injected");
-            }
+            let mut shown = shown(&mut iter, (is_forward, usize::MAX), |iter| {
+                (iter.key().to_vec(), SeqNo::from_be_bytes(iter.value().try_into().expect("eight bytes")))
+            });
             if !is_forward {
                 shown.reverse();
             }
-            let shown: Vec<(&[u8], SeqNo)> = shown.iter().map(|(key, seqno)| (&key[..], *seqno)).collect();
             assert_eq!(shown, expected, "at {snapshot}");
             let moves = moves.load(Ordering::Relaxed);
             assert!(moves <= most, "{moves} moves, forward {is_forward}, at {snapshot}");

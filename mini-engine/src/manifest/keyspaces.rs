@@ -210,15 +210,4 @@ mod tests {
         let default = KeyspaceMeta { id: 0, name: "b".into(), options: KeyspaceOptions::default() };
         assert!(set.clone().apply(&KeyspaceEdit { set: vec![default], ..KeyspaceEdit::default() }).is_err());
     }
-
-    #[test]
-    fn names_have_a_byte_and_at_most_so_many() {
-        // Catches an empty name, which is that of the default keyspace, and a name that the manifest cannot store.
-        let set = KeyspaceSet::default();
-        let create = |name: &str| set.create(name, KeyspaceOptions::default());
-        assert!(create(&"n".repeat(MAX_KEYSPACE_NAME_LEN)).is_ok());
-        for name in ["", &"n".repeat(MAX_KEYSPACE_NAME_LEN + 1)] {
-            assert!(matches!(create(name), Err(Error::InvalidArgument(_))), "{name}");
-        }
-    }
 }

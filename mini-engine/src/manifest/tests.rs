@@ -43,13 +43,6 @@ fn reload(dir: &Path) -> Loaded {
 }
 
 #[test]
-fn a_directory_without_current_has_no_manifest() {
-    // Catches a missing pointer that is treated as an error (in a new database) or as an empty database although there are tables.
-    let dir = TempDir::new().unwrap();
-    assert_eq!(load(&StdFs, dir.path()).unwrap(), None);
-}
-
-#[test]
 fn edits_add_up_after_a_reload() {
     // Catches an edit that is applied differently in memory and when it is read from disk.
     let (dir, mut manifest) = sound();
@@ -231,14 +224,6 @@ fn rollover_operations() -> u64 {
     let before = faults.mutations();
     manifest.append(adding(101, 6, 9)).unwrap();
     faults.mutations() - before
-}
-
-#[test]
-fn a_current_that_names_a_missing_manifest_is_corruption() {
-    // Catches rule 10 for the manifest: a missing file that is treated as an empty database.
-    let (dir, manifest) = sound();
-    std_fs::remove_file(manifest.path()).unwrap();
-    assert!(matches!(load(&StdFs, dir.path()), Err(Error::Corruption { .. })));
 }
 
 #[test]

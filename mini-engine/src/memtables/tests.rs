@@ -1,29 +1,17 @@
-//! Both kinds of memtable, compared with each other.
+//! Both kinds of memtable, compared with lists of their entries.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::iter::model::{Entry, assert_few_moves, many_versions};
-use crate::types::system_time;
+use crate::iter::model::{Entry, Move, SortedVec, assert_few_moves, assert_same, many_versions};
+use crate::types::{shown, system_time};
 
 const KINDS: [MemtableKind; 2] = [MemtableKind::SkipList, MemtableKind::Vector];
-
-fn memtable(kind: MemtableKind) -> LoggedMemtable {
-    let memtable = LoggedMemtable::new(kind, 1, 1 << 16).unwrap();
-    let ops = [Op::Put { key: b"b", value: b"old" }, Op::Delete { key: b"a" }, Op::Put { key: b"b", value: b"new" }];
-    memtable.table.reserve(&ops).unwrap().apply(1);
-    memtable
-}
 
 /// The result of a read of `key`, and when the value expires. The instant of the read is 2.
 fn get(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Option<Option<(Vec<u8>, Option<Millis>)>> {
     memtable.get(key, seqno, || 2, |value, at| (value.to_vec(), at))
-}
-
-/// A value that does not expire.
-fn plain(value: &[u8]) -> Option<Option<(Vec<u8>, Option<Millis>)>> {
-    Some(Some((value.to_vec(), None)))
 }
 
 /// The results of `get_many` for `key` and another key.
@@ -34,57 +22,8 @@ fn get_both(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo) -> Vec<(usize, 
         ControlFlow::Continue(())
     };
     assert!(memtable.get_many(&[key, b"a"], seqno, 2, note).is_continue());
+    found.sort_by_key(|(at, _)| *at);
     found
-}
-
-#[test]
-fn a_tombstone_is_told_from_an_absent_key() {
-    // Catches a removed key that is searched for in older tables, where its old value still is.
-    for kind in KINDS {
-        let memtable = memtable(kind);
-        for frozen in [false, true] {
-            assert_eq!(get(&memtable, b"a", 9), Some(None));
-            assert_eq!(get(&memtable, b"a", 1), None);
-            assert_eq!(get(&memtable, b"b", 2), plain(b"old"));
-            assert_eq!(get(&memtable, b"b", 9), plain(b"new"));
-            assert_eq!(get(&memtable, b"c", 9), None);
-            memtable.table.freeze();
-            assert_eq!(
-                memtable.table.reserve(&[Op::Delete { key: b"a" }]).err(),
-                Some(InsertError::Frozen),
-                "{frozen}"
-            );
-            // The first scan sorts the entries.
-            drop(memtable.iter());
-        }
-    }
-}
-
-#[test]
-fn the_iterator_yields_all_versions_in_entry_order_both_ways_and_outlives_its_memtable() {
-    // Catches an adapter that mixes up a direction or a seek, and a cursor that reads freed memory.
-    for kind in KINDS {
-        let mut iter = memtable(kind).iter();
-        let mut seen = Vec::new();
-        iter.seek_to_first().unwrap();
-        while iter.valid() {
-            seen.push((iter.key().to_vec(), iter.seqno(), iter.kind()));
-            iter.next().unwrap();
-        }
-        let expected =
-            [(b"a".to_vec(), 2, Kind::Tombstone), (b"b".to_vec(), 3, Kind::Value), (b"b".to_vec(), 1, Kind::Value)];
-        assert_eq!(seen, expected);
-        iter.seek_to_last().unwrap();
-        for (key, seqno, _) in expected.iter().rev() {
-            assert_eq!((iter.key(), iter.seqno()), (&key[..], *seqno));
-            iter.prev().unwrap();
-        }
-        assert!(!iter.valid());
-        iter.seek(b"b", 2).unwrap();
-        assert_eq!((iter.seqno(), iter.value()), (1, &b"old"[..]));
-        iter.seek_for_prev(b"b", 2).unwrap();
-        assert_eq!((iter.seqno(), iter.value()), (3, &b"new"[..]));
-    }
 }
 
 #[test]
@@ -140,48 +79,36 @@ fn write() -> impl Strategy<Value = Write> {
 /// The common prefixes of keys: none, one shorter than a head, and one longer.
 const BEGINNINGS: [&[u8]; 3] = [b"", b"shared", b"a longer beginning"];
 
-/// The entries that the cursor reaches with `moves` after a seek.
-fn walk(memtable: &LoggedMemtable, key: &[u8], seqno: SeqNo, moves: &[bool]) -> Vec<(Vec<u8>, SeqNo, Kind, Vec<u8>)> {
-    let mut shown = Vec::new();
-    let mut iter = memtable.iter();
-    for backward in [false, true] {
-        match backward {
-            false => iter.seek(key, seqno).unwrap(),
-            true => iter.seek_for_prev(key, seqno).unwrap(),
-        }
-        for &forward in moves {
-            if iter.valid() {
-                assert_eq!(*iter.value_slice(), *iter.value());
-                shown.push((iter.key().to_vec(), iter.seqno(), iter.kind(), iter.value().to_vec()));
-            }
-            if forward { iter.next().unwrap() } else { iter.prev().unwrap() }
-        }
-    }
-    shown
+/// The entry that a write makes.
+fn entry(op: BatchOp<'_>, seqno: SeqNo) -> Entry {
+    let (key, kind, value) = match op {
+        BatchOp::Insert { key, value } => (key, Kind::Value, value),
+        BatchOp::InsertExpiring { key, stored } => (key, Kind::Expiring, stored),
+        BatchOp::Remove { key } => (key, Kind::Tombstone, &[][..]),
+        BatchOp::RemoveRange { .. } => unreachable!("none is written"),
+    };
+    Entry { key: key.to_vec(), seqno, kind, value: value.to_vec() }
 }
 
 proptest! {
     #[test]
-    fn a_vector_reads_as_a_skip_list_does(
+    fn a_memtable_of_either_kind_reads_as_a_list_of_its_entries(
         batches in vec(vec(write(), 1..6), 0..12),
         reads in vec((write(), 0..40u64, vec(any::<bool>(), 0..12)), 1..8),
         // The prefix of most stored keys, and that of the searched key.
         (usual, other) in (0..BEGINNINGS.len(), 0..BEGINNINGS.len()),
         frozen in any::<bool>(),
     ) {
-        // Catches a version that is missed or returned too early, a wrong order, a copy that was not sorted, and keys distinguished by shared bytes,
-        // or by zeros after the end of one. Also catches an expired entry that is returned, and an entry that is missing before it expires.
+        // Catches a version that is missed or returned too early, a removed key that seems absent (so that older tables are searched), a wrong order,
+        // a copy that was not sorted, and keys distinguished by shared bytes, or by zeros after the end of one. Also catches an expired entry that is
+        // returned, an entry that is missing before it expires, an entry in a frozen memtable, and a cursor that reads freed memory.
         let begin = |key: &[u8], with: usize| [BEGINNINGS[with], key].concat();
-        let batches: Vec<Vec<Write>> = batches
-            .into_iter()
-            .map(|batch| batch.into_iter().map(|(key, value)| (begin(&key, usual), value)).collect())
-            .collect();
         let [list, vector] = KINDS.map(|kind| LoggedMemtable::new(kind, 1, 1 << 16).unwrap());
-        let mut builder = MemtableBuilder::default();
-        let mut next = 1;
+        let (mut builder, mut entries, mut next) = (MemtableBuilder::default(), Vec::new(), 1);
         for batch in &batches {
             let mut writes = WriteBatch::new();
             for (key, value) in batch {
+                let key = begin(key, usual);
                 match value {
                     Some((Some(at), value)) => writes.insert_with_expiry(key, value, system_time(*at)),
                     Some((None, value)) => writes.insert(key, value),
@@ -198,22 +125,41 @@ proptest! {
                 }
             }
             writes.iter().zip(next..).for_each(|(op, seqno)| builder.push(op, seqno));
+            entries.extend(writes.iter().zip(next..).map(|(op, seqno)| entry(op, seqno)));
             next += ops.len() as u64;
         }
-        if frozen {
-            list.table.freeze();
-            vector.table.freeze();
+        for memtable in [&list, &vector].into_iter().filter(|_| frozen) {
+            memtable.table.freeze();
+            let refused = memtable.table.reserve(&[Op::Delete { key: b"a" }]).err();
+            prop_assert_eq!(refused, Some(InsertError::Frozen));
         }
-        for vector in [vector, builder.finish(1)] {
-            prop_assert_eq!(list.table.len(), vector.table.len());
-            for (at, ((key, _), seqno, moves)) in reads.iter().enumerate() {
-                let key = &begin(key, if at == 0 { other } else { usual });
-                prop_assert_eq!(get(&list, key, *seqno), get(&vector, key, *seqno));
-                prop_assert_eq!(walk(&list, key, *seqno, moves), walk(&vector, key, *seqno, moves));
-                prop_assert_eq!(get_both(&list, key, *seqno), get_both(&vector, key, *seqno));
+        let model = SortedVec::new(entries);
+        let expected = |key: &[u8], seqno| {
+            let newest = model.entries().iter().find(|entry| entry.key == key && entry.seqno <= seqno)?;
+            Some(shown(newest.kind, &newest.value, || 2).map(|(value, at)| (value.to_vec(), at)))
+        };
+        let reads = reads.iter().enumerate().map(|(at, ((key, _), seqno, moves))| {
+            (begin(key, if at == 0 { other } else { usual }), *seqno, moves)
+        });
+        for memtable in [list, vector, builder.finish(1)] {
+            prop_assert_eq!(memtable.table.len(), model.entries().len());
+            let mut moves = Vec::new();
+            for (key, seqno, steps) in reads.clone() {
+                let both = [&key[..], b"a"].into_iter().enumerate().filter_map(|(at, key)| Some((at, expected(key, seqno)?)));
+                let both: Vec<_> = both.map(|(at, found)| (at, found.map(|(value, _)| Slice::from(value)))).collect();
+                prop_assert_eq!(get(&memtable, &key, seqno), expected(&key, seqno));
+                for seek in [Move::Seek(key.clone(), seqno), Move::SeekForPrev(key.clone(), seqno)] {
+                    let steps = steps.iter().map(|forward| if *forward { Move::Next } else { Move::Prev });
+                    moves.extend([seek].into_iter().chain(steps));
+                }
+                assert_same(&mut memtable.iter(), &mut model.clone(), &moves);
+                prop_assert_eq!(get_both(&memtable, &key, seqno), both);
                 // Repeated, since the first scan may have sorted the entries.
-                prop_assert_eq!(get(&list, key, *seqno), get(&vector, key, *seqno));
+                prop_assert_eq!(get(&memtable, &key, seqno), expected(&key, seqno));
             }
+            let mut iter = memtable.iter();
+            drop(memtable);
+            assert_same(&mut iter, &mut model.clone(), &moves);
         }
     }
 }
@@ -260,7 +206,7 @@ fn a_built_memtable_holds_entries_of_any_size_in_the_order_of_their_keys() {
     for (key, n) in &sorted {
         assert_eq!((iter.key(), iter.seqno()), (key.as_bytes(), *n));
         assert!(iter.value() == value(*n) && !iter.repeats(), "{n}");
-        assert_eq!(get(&memtable, key.as_bytes(), *n), plain(&value(*n)));
+        assert_eq!(get(&memtable, key.as_bytes(), *n), Some(Some((value(*n), None))));
         assert_eq!(get(&memtable, key.as_bytes(), *n - 1), None);
         iter.next().unwrap();
     }

@@ -157,50 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn an_option_out_of_range_is_named_with_its_value_and_range() {
-        // Catches an option that is not checked, or an error that does not name the option.
-        let d = Options::default;
-        let cases = [
-            (d().memtable_bytes(4095), "memtable_bytes", "4095", "4096 to 17179869184"),
-            (d().immutable_memtables(0), "immutable_memtables", "0", "1 to 64"),
-            (d().size_ratio(1), "size_ratio", "1", "2 to 32"),
-            (d().size_ratio(33), "size_ratio", "33", "2 to 32"),
-            (d().l0_trigger(1001), "l0_trigger", "1001", "1 to 1000"),
-            (d().l0_slowdown(0), "l0_slowdown", "0", "1 to 1000"),
-            (d().l0_stop(1001), "l0_stop", "1001", "1 to 1000"),
-            (d().level1_bytes(1023), "level1_bytes", "1023", "1024 to 1125899906842624"),
-            (d().table_file_bytes(1023), "table_file_bytes", "1023", "1024 to 17179869184"),
-            (d().max_compaction_bytes(1023), "max_compaction_bytes", "1023", "1024 to 1125899906842624"),
-            (d().compaction_threads(0), "compaction_threads", "0", "1 to 64"),
-            (d().compaction_threads(65), "compaction_threads", "65", "1 to 64"),
-            (d().bytes_per_sync(65_535), "bytes_per_sync", "65535", "65536 to 17179869184"),
-            (d().block_bytes(511), "block_bytes", "511", "512 to 65536"),
-            (d().block_bytes(65_537), "block_bytes", "65537", "512 to 65536"),
-            (d().partition_bytes(127), "partition_bytes", "127", "128 to 1048576"),
-            (d().partition_bytes(1_048_577), "partition_bytes", "1048577", "128 to 1048576"),
-            (d().filter_bits_per_key(33), "filter_bits_per_key", "33", "0 to 32"),
-            (d().cache_bytes(u64::MAX), "cache_bytes", "18446744073709551615", "0 to 1125899906842624"),
-            (d().max_transaction_bytes(4095), "max_transaction_bytes", "4095", "4096 to 1073741824"),
-            (d().replay_memory_bytes(65_535), "replay_memory_bytes", "65535", "65536 to 1125899906842624"),
-            (d().compression(Compression::Zstd { level: -1 }), "zstd level", "-1", "1 to 22"),
-            (
-                d().compression_per_level([Compression::None, Compression::Zstd { level: 23 }]),
-                "zstd level",
-                "23",
-                "1 to 22",
-            ),
-            (d().compression_per_level([]), "compression_per_level", "0", "1 to 8"),
-            (d().compression_per_level([Compression::Lz4; 9]), "compression_per_level", "9", "1 to 8"),
-        ];
-        for (options, name, value, range) in cases {
-            let Err(Error::InvalidArgument(text)) = options.validate() else { panic!("{name} = {value} was accepted") };
-            assert!(text.contains(name), "{text}");
-            assert!(text.contains(&format!("is {value}:")), "{text}");
-            assert!(text.contains(range), "{text}");
-        }
-    }
-
-    #[test]
     fn the_last_compression_given_is_that_of_all_deeper_levels() {
         // Catches a list that is read from the deepest level up, or a level after its end that gets the default.
         let zstd = Compression::Zstd { level: 3 };

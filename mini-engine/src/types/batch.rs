@@ -423,15 +423,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_batch_is_empty() {
-        // Catches a `clear` that keeps the count: the next frame would claim operations that it does not have.
-        let mut batch = WriteBatch::new();
-        batch.insert(b"k", b"v").expect("small");
-        batch.clear();
-        assert!(batch.is_empty() && batch.iter().next().is_none() && batch.payload().is_empty());
-    }
-
-    #[test]
     fn a_truncated_payload_gives_whole_operations_and_then_an_error() {
         // Catches a decoder that takes the end of the bytes for the end of a value.
         let mut batch = WriteBatch::new();

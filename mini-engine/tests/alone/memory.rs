@@ -25,15 +25,9 @@ fn peak<T>(step: impl FnOnce() -> T) -> (T, f64) {
     (done, bytes as f64 / LEN as f64)
 }
 
-/// Incompressible bytes.
-fn noise() -> Vec<u8> {
-    let mut random = proof::Random(1);
-    (0..LEN / 8).flat_map(|_| random.next().to_le_bytes()).collect()
-}
-
 pub(crate) fn a_large_value_costs_little_more_than_twice_its_size_at_each_step() {
     // Catches buffers that double for the last few bytes, and copies that are made only to be written.
-    let value = noise();
+    let value = proof::noise(LEN, 1);
     for compression in [Compression::None, Compression::Lz4] {
         let dir = TempDir::new().unwrap();
         let open = || Db::builder(dir.path()).compression(compression).cache_bytes(1 << 20).open().unwrap();

@@ -98,6 +98,29 @@ pub(crate) fn keys(db: &Keyspace) -> Vec<String> {
     pairs(db.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 
+/// Checks by every kind of read that the database holds `map` and nothing else. Point reads look up the keys `asked`.
+#[track_caller]
+pub(crate) fn assert_holds<K: AsRef<[u8]>>(db: &Db, map: &Map, asked: impl IntoIterator<Item = K>) {
+    let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+    assert_eq!(&entries(db), map);
+    assert!(pairs(db.iter().rev()).into_iter().eq(map.iter().rev().map(owned)));
+    let ends = [db.first(), db.last()].map(|end| pairs(end.transpose().into_iter()).pop());
+    assert_eq!(ends, [map.first_key_value(), map.last_key_value()].map(|end| end.map(owned)));
+    let asked: Vec<K> = asked.into_iter().collect();
+    for (key, many) in asked.iter().map(K::as_ref).zip(db.get_many(&asked).unwrap()) {
+        let (what, expected) = (key.escape_ascii(), map.get(key).map(Vec::as_slice));
+        assert_eq!(db.get(key).unwrap().as_deref(), expected, "{what}");
+        assert_eq!(many.as_deref(), expected, "{what} among many");
+        assert_eq!(db.get_with_expiry(key).unwrap().map(|found| found.0).as_deref(), expected, "{what}");
+        assert_eq!(db.snapshot().get(key).unwrap().as_deref(), expected, "{what} of a snapshot");
+        assert_eq!(db.contains_key(key).unwrap(), expected.is_some(), "{what}");
+        let next = map.range(key.to_vec()..).next().map(owned);
+        assert_eq!(pairs(db.range(key..).take(1)).pop(), next, "from {what} on");
+        let last = map.range(..=key.to_vec()).next_back().map(owned);
+        assert_eq!(pairs(db.range(..=key).rev().take(1)).pop(), last, "up to {what}");
+    }
+}
+
 /// Checks that a verification finds nothing.
 #[track_caller]
 pub(crate) fn assert_sound(db: &Db) {
@@ -125,6 +148,11 @@ pub(crate) fn sum(metrics: &Metrics, of: impl Fn(&LevelMetrics) -> u64) -> u64 {
     metrics.levels.iter().map(of).sum()
 }
 
+/// The bytes of all tables.
+pub(crate) fn table_bytes(db: &Db) -> u64 {
+    sum(&db.metrics(), |level| level.bytes)
+}
+
 /// The tables of level 0.
 pub(crate) fn level_0(db: &Db) -> u64 {
     db.metrics().levels.first().map_or(0, |level| level.tables)
@@ -145,6 +173,14 @@ pub(crate) fn paths(dir: &Path, part: &str) -> Vec<PathBuf> {
     files(dir, part).iter().map(|name| dir.join(name)).collect()
 }
 
+/// The paths of the files of the database in memory whose names contain `part`, sorted.
+pub(crate) fn paths_on(fs: &dyn FileSystem, part: &str) -> Vec<PathBuf> {
+    let mut names = fs.read_dir(Path::new(DB)).unwrap();
+    names.retain(|name| name.to_string_lossy().contains(part));
+    names.sort();
+    names.iter().map(|name| Path::new(DB).join(name)).collect()
+}
+
 /// The path of the only file in `dir` whose name contains `part`.
 pub(crate) fn the_file(dir: &Path, part: &str) -> PathBuf {
     let mut paths = paths(dir, part);
@@ -163,6 +199,23 @@ pub(crate) fn copy(from: &Path) -> TempDir {
         fs::copy(from.join(&name), to.path().join(&name)).unwrap();
     }
     to
+}
+
+/// For each operation of an open of `original`: its number, and a copy whose open has failed from this operation on.
+pub(crate) fn failed_opens<'a>(
+    original: &'a Path,
+    open: impl Fn(&Path, &FaultFs) -> Result<Db, Error> + 'a,
+) -> impl Iterator<Item = (u64, TempDir)> + 'a {
+    let sound = FaultFs::of_system();
+    drop(open(copy(original).path(), &sound).unwrap());
+    let count = sound.mutations();
+    assert!(count > 15, "only {count} operations");
+    (0..count).map(move |index| {
+        let (dir, faults) = (copy(original), FaultFs::of_system());
+        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
+        drop(open(dir.path(), &faults));
+        (index, dir)
+    })
 }
 
 /// Cuts `bytes` bytes off the end of a file.

@@ -203,7 +203,7 @@ impl Run {
             Step::Walk(bounds, ends, seek) => walk(self.here().range(bounds.clone()), self.map(), &bounds, &ends, seek),
             Step::Prefix(prefix) => {
                 let here = self.here();
-                let expected: Vec<_> = self.map().iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
+                let expected = beginning_with(self.map(), &prefix);
                 assert_eq!(pairs(here.prefix(&prefix)), owned(&expected));
                 let rest: Vec<_> = expected.into_iter().rev().collect();
                 assert_eq!(pairs(here.prefix(&prefix).rev()), owned(&rest));
@@ -275,6 +275,11 @@ impl Run {
             assert_eq!(pairs(own.iter()), owned(&all));
             let backward: Vec<_> = all.into_iter().rev().collect();
             assert_eq!(pairs(own.iter().rev()), owned(&backward));
+            let map = &self.model.maps[space];
+            assert_eq!([own.first(), own.last()].map(|end| end.unwrap().map(owned_entry)), ends(map));
+            let answers = own.get_many(KEYS).unwrap().into_iter().map(|value| value.map(|value| value.to_vec()));
+            assert!(answers.eq(KEYS.map(|key| map.get(key).cloned())));
+            assert_eq!(pairs(own.prefix(b"\xff")), owned(&beginning_with(map, b"\xff")));
             read.insert(space);
         }
         let foreign = foreign.map(|(space, key)| (space, key, self.value(9)));
@@ -367,16 +372,14 @@ impl Run {
         let all: Vec<_> = map.iter().collect();
         let backward: Vec<_> = all.iter().rev().copied().collect();
         assert_eq!(pairs(db.iter().rev()), owned(&backward));
-        let keys: Vec<Key> = [&[][..], b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"]
-            .map(<[u8]>::to_vec)
-            .to_vec();
-        let expected: Vec<Option<Key>> = keys.iter().map(|key| map.get(key).cloned()).collect();
-        let answers = db.get_many(&keys).unwrap().into_iter().map(|value| value.map(|v| v.to_vec()));
+        assert_eq!([db.first(), db.last()].map(|end| end.unwrap().map(owned_entry)), ends(map));
+        let expected = KEYS.map(|key| map.get(key).cloned());
+        let answers = db.get_many(KEYS).unwrap().into_iter().map(|value| value.map(|v| v.to_vec()));
         assert!(answers.eq(expected.iter().cloned()));
         for limit in [0, 1, 300, 1500] {
-            check_limited(&db.get_many_up_to(limit, &keys).unwrap(), &expected, limit);
+            check_limited(&db.get_many_up_to(limit, KEYS).unwrap(), &expected, limit);
         }
-        for (key, value) in keys.iter().zip(&expected) {
+        for (key, value) in KEYS.into_iter().zip(&expected) {
             assert_eq!(db.get(key).unwrap().map(|v| v.to_vec()).as_ref(), value.as_ref());
             assert_eq!(db.contains_key(key).unwrap(), value.is_some());
             let with_expiry = db.get_with_expiry(key).unwrap();
@@ -387,14 +390,27 @@ impl Run {
             let (snapshot, model) = (snapshot.keyspace(&db), &maps[self.space]);
             let all: Vec<_> = model.iter().collect();
             assert_eq!(pairs(snapshot.iter()), owned(&all));
-            let many = snapshot.get_many(&keys).unwrap();
-            for (key, many) in keys.iter().zip(many) {
+            assert_eq!([snapshot.first(), snapshot.last()].map(|end| end.unwrap().map(owned_entry)), ends(model));
+            let many = snapshot.get_many(KEYS).unwrap();
+            for (key, many) in KEYS.into_iter().zip(many) {
                 assert_eq!(many.map(|v| v.to_vec()).as_ref(), model.get(key));
                 assert_eq!(snapshot.get(key).unwrap().map(|v| v.to_vec()).as_ref(), model.get(key));
                 assert_eq!(snapshot.contains_key(key).unwrap(), model.contains_key(key));
             }
         }
     }
+}
+
+/// The keys of which each step reads the values.
+const KEYS: [&[u8]; 9] = [b"", b"a", b"b", b"ab", b"\xff", b"\xff\xff\xff", b"b\0a", b"never", b"b"];
+
+/// The entries with the smallest and with the largest key.
+fn ends(map: &Map) -> [Option<(Key, Vec<u8>)>; 2] {
+    [map.first_key_value(), map.last_key_value()].map(|end| end.map(|(key, value)| (key.clone(), value.clone())))
+}
+
+fn beginning_with<'a>(map: &'a Map, prefix: &[u8]) -> Vec<(&'a Key, &'a Vec<u8>)> {
+    map.iter().filter(|(key, _)| key.starts_with(prefix)).collect()
 }
 
 /// The contents of each keyspace; empty for a missing one.

@@ -127,21 +127,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_live_until_its_last_snapshot_goes() {
-        // Catches a set instead of a count: dropping one of two equal snapshots would then unprotect the other.
-        let registry = SnapshotRegistry::default();
-        let live = || registry.live(|| 90).0;
-        let [first, other, second] = [7, 3, 7].map(|seqno| registry.register(|| seqno, || 0));
-        assert_eq!(live(), [3, 7]);
-        registry.release(&first);
-        assert_eq!(live(), [3, 7]);
-        registry.release(&second);
-        assert_eq!(live(), [3]);
-        registry.release(&other);
-        assert!(live().is_empty());
-    }
-
-    #[test]
     fn an_instant_is_live_until_the_last_snapshot_of_its_number_goes() {
         // Catches an entry that expires for a snapshot during its lifetime, and one that never expires although no older reader is left.
         let registry = SnapshotRegistry::default();

@@ -16,8 +16,3 @@ pub(crate) fn blocked(bits_per_key: f64, probes: u32) -> f64 {
     }
     rate
 }
-
-/// The rate of an ideal filter without lines, whose probes are independent.
-pub(crate) fn unblocked(bits_per_key: f64, probes: u32) -> f64 {
-    (1.0 - (-f64::from(probes) / bits_per_key).exp()).powi(probes as i32)
-}

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::read::iter::TableIter;
 use super::*;
 use crate::codec;
 use crate::disk::{Fault, FaultFs, Repeat};
@@ -150,6 +151,16 @@ fn read_all_as(reads: TableReads, dir: &Path, keys: &[Entry]) -> Result<Vec<Entr
     }
     table.verify(None)?;
     Ok(all)
+}
+
+/// The keys of the next entries, at most `steps` of them.
+fn walk(iter: &mut TableIter, steps: usize, step: fn(&mut TableIter) -> Result<()>) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    while iter.valid() && keys.len() < steps {
+        keys.push(iter.key().to_vec());
+        step(iter).expect("sound");
+    }
+    keys
 }
 
 fn small_blocks() -> Options {

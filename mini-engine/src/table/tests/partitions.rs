@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use super::*;
 use crate::table::false_positive_rate;
-use crate::table::read::iter::TableIter;
 
 impl Counted {
     fn partitions(&self) -> u64 {
@@ -119,12 +118,7 @@ fn a_scan_reads_each_partition_once_in_both_directions() {
             let counted = Counted::new(&raw().partition_bytes(1024), &evens(5_000), 1 << 20);
             let mut iter = if is_uncached { counted.table.iter_uncached() } else { counted.table.iter() };
             begin(&mut iter).expect("sound");
-            let mut entries = 0;
-            while iter.valid() {
-                entries += 1;
-                step(&mut iter).expect("sound");
-            }
-            assert_eq!(entries, 5_000);
+            assert_eq!(walk(&mut iter, usize::MAX, step).len(), 5_000);
             assert_eq!(counted.counters.partition_reads.get(), counted.partitions());
             assert_eq!(counted.looked(), if is_uncached { 0 } else { counted.partitions() });
         }
@@ -136,15 +130,7 @@ fn many_reads_at_once_look_for_each_partition_once() {
     // Catches a batch that probes the filter key by key.
     let counted = Counted::new(&raw().partition_bytes(512), &evens(3_000), 16 << 20);
     let keys: Vec<Vec<u8>> = (0..6_000).map(key).collect();
-    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-    let hashes: Vec<u64> = keys.iter().map(|key| codec::key_hash(key)).collect();
-    let mut found = Vec::new();
-    let note = |at, _, _| {
-        found.push(at);
-        ControlFlow::Continue(())
-    };
-    assert!(counted.table.get_many(&keys, &hashes, MAX_SEQNO, note).expect("sound").is_continue());
-    assert_eq!(found, (0..6_000).step_by(2).collect::<Vec<_>>());
+    assert_eq!(get_many(&counted.table, &keys).expect("sound"), 3_000);
     // The last key is after the last fence.
     assert!(counted.partitions() > 10);
     assert_eq!(counted.looked(), counted.partitions());
@@ -160,9 +146,7 @@ fn partitions_stay_in_the_cache_while_scans_pass_through_it() {
     for _ in 0..3 {
         let mut iter = counted.table.iter();
         iter.seek_to_first().expect("sound");
-        while iter.valid() {
-            iter.next().expect("sound");
-        }
+        walk(&mut iter, usize::MAX, TableIter::next);
     }
     assert_eq!(counted.counters.partition_reads.get(), counted.partitions());
     assert!(counted.counters.block_reads.get() > 1000, "the data blocks do not fit");
@@ -258,9 +242,7 @@ fn a_scan_of_many_tables_leaves_those_files_open_that_gets_read() {
     for table in &tables {
         let mut iter = table.iter();
         iter.seek_to_first().expect("sound");
-        while iter.valid() {
-            iter.next().expect("sound");
-        }
+        walk(&mut iter, usize::MAX, TableIter::next);
     }
     assert_eq!(cache.open_tables(), 100);
     assert_eq!(reads_of_gets(), 40);

@@ -1,7 +1,6 @@
 //! Readahead: the number of file reads, and the effect of damage.
 
 use super::*;
-use crate::table::read::iter::TableIter;
 
 const KEYS: usize = 20_000;
 
@@ -21,15 +20,6 @@ fn many_blocks(cache_bytes: u64) -> (Counted, u64) {
 /// The number of file reads that a scan makes.
 fn reads(counted: &Counted, scan: impl FnOnce(&mut TableIter)) -> u64 {
     counted.reads(|| scan(&mut counted.table.iter()))
-}
-
-fn walk(iter: &mut TableIter, steps: usize, step: fn(&mut TableIter) -> Result<()>) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    while iter.valid() && keys.len() < steps {
-        keys.push(iter.key().to_vec());
-        step(iter).expect("sound");
-    }
-    keys
 }
 
 #[test]

@@ -136,13 +136,6 @@ fn a_released_log_is_not_waited_for() {
 }
 
 #[test]
-fn only_canonical_names_are_those_of_logs() {
-    // Catches a user's file that is mistaken for a log.
-    let names = [&file_name(7), "7.log", "+00007.log"].map(parse_file_name);
-    assert_eq!(names, [Some(7), None, None]);
-}
-
-#[test]
 fn syncing_a_log_leaves_a_released_one_before_it_alone() {
     // Catches a sync of a file that is about to be unlinked, for which every synced write after a flush would wait.
     let dir = dir();
@@ -231,20 +224,4 @@ fn a_sync_makes_each_complete_frame_durable_and_claims_no_other() {
         lost += u64::from(found < 22);
     }
     assert!(lost > 0, "the disk has kept all");
-}
-
-#[test]
-fn frames_come_back_as_their_batches_compressed_or_not() {
-    // Catches a frame with the checksums of another offset, and a batch that is returned compressed.
-    let dir = dir();
-    let mut writer = create(&dir, 1, None);
-    let long = vec![42; 5000];
-    let compressed = compress(&long).expect("worth it");
-    writer.append(1, 2, b"short").expect("appended");
-    writer.append_payload(3, 1, Payload::Compressed(&compressed)).expect("appended");
-    let end = append(&mut writer, 4, &long);
-    assert!(end < 5000 + 1000);
-    let (found, tail) = read(&dir, 1).expect("sound");
-    let expected = [(1, 2, b"short".to_vec()), (3, 1, long.clone()), (4, 1, long)];
-    assert_eq!((found, tail), (expected.to_vec(), Tail::Clean { end }));
 }

@@ -210,19 +210,3 @@ fn each_failing_step_of_taking_over_a_file_is_an_error_and_leaves_no_log_that_ca
         assert_eq!(index, 4, "write, sync, rename, sync directory");
     }
 }
-
-#[test]
-fn a_file_that_cannot_be_opened_any_more_is_not_needed() {
-    // Catches an engine that becomes read-only because a user removed an empty file.
-    let dir = dir();
-    let mut old = create(&dir, 1, None);
-    append(&mut old, 1, b"batch");
-    sync(&old);
-    let spare = retire(&dir, old);
-    std_fs::remove_file(dir.path().join(SPARE)).expect("removed");
-    let counters = Arc::new(Counters::default());
-    let mut log = Writer::create_on(spare, &StdFs, dir.path(), 2, Arc::clone(&counters)).expect("a new log");
-    append(&mut log, 2, b"next");
-    assert_eq!(read(&dir, 2).expect("sound").0, [(2, 1, b"next".to_vec())]);
-    assert_eq!(counters.wal_recycled.get(), 0);
-}

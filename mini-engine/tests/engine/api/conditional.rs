@@ -10,10 +10,6 @@ fn small(builder: Builder) -> Builder {
     builder.memtable_bytes(4 << 10).l0_trigger(2).block_bytes(512)
 }
 
-fn owned(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
-    entry.map(|(key, value)| (key.to_vec(), value.to_vec()))
-}
-
 #[test]
 fn a_value_is_swapped_only_for_the_one_that_is_there() {
     // Catches an expectation that is not compared, and `None` taken for an empty value.
@@ -83,57 +79,6 @@ fn every_entry_is_popped_once_and_from_its_end() {
 }
 
 #[test]
-fn pops_do_not_walk_over_the_tombstones_of_each_other() {
-    // Catches a queue whose cost, counted in blocks, grows with the square of the number of entries that passed through it.
-    let (_dir, db) = opened(|b| b.block_bytes(512));
-    for n in 0..1000u32 {
-        db.insert(n.to_be_bytes(), [1; 40]).unwrap();
-    }
-    db.flush().unwrap();
-    for _ in 0..400 {
-        assert!(db.pop_first().unwrap().is_some() && db.pop_last().unwrap().is_some());
-    }
-    db.flush().unwrap();
-    let blocks = || {
-        let metrics = db.metrics();
-        metrics.cache_hits + metrics.cache_misses
-    };
-    let before = blocks();
-    for n in 0..50u32 {
-        assert_eq!(&*db.pop_first().unwrap().unwrap().0, (400 + n).to_be_bytes());
-        assert_eq!(&*db.pop_last().unwrap().unwrap().0, (599 - n).to_be_bytes());
-    }
-    let walked = blocks() - before;
-    assert!((100..2000).contains(&walked), "{walked} blocks for 100 pops");
-}
-
-#[test]
-fn pops_find_what_is_stored_before_and_behind_what_was_popped() {
-    // Catches a cached end of the queue that does not move outwards at a write, a batch, or a bulk load.
-    let (_dir, db) = opened(small);
-    let (mut model, mut random) = (Map::new(), Random(1));
-    for _ in 0..3000 {
-        let key = [random.below(100) as u8];
-        match random.below(8) {
-            0 | 1 => {
-                db.insert(key, key).unwrap();
-                model.insert(key.to_vec(), key.to_vec());
-            }
-            2 => {
-                db.remove(key).unwrap();
-                model.remove(&key[..]);
-            }
-            3 if key[0] < 10 => {
-                db.ingest([(key, b"loaded")]).unwrap();
-                model.insert(key.to_vec(), b"loaded".to_vec());
-            }
-            3 | 4 => assert_eq!(owned(db.pop_last().unwrap()), model.pop_last()),
-            _ => assert_eq!(owned(db.pop_first().unwrap()), model.pop_first()),
-        }
-    }
-}
-
-#[test]
 fn what_is_stored_while_others_pop_is_popped_once() {
     // Catches a cached end that skips an entry which is just being stored, and a nonempty queue that seems empty.
     let (_dir, db) = opened(small);
@@ -162,37 +107,4 @@ fn what_is_stored_while_others_pop_is_popped_once() {
     assert_eq!(db.iter().count(), 0);
     all.sort_unstable();
     assert!(all.into_iter().eq(0..count));
-}
-
-#[test]
-fn the_first_and_the_last_entry_are_those_of_the_moment() {
-    // Catches cached ends that ignore a tombstone's version, and a snapshot that uses the current ends.
-    let (_dir, db) = opened(small);
-    assert_eq!((db.first().unwrap(), db.last().unwrap(), db.pop_first().unwrap()), (None, None, None));
-    for key in ["b", "a", "c"] {
-        db.insert(key, key).unwrap();
-    }
-    let snapshot = db.snapshot();
-    db.flush().unwrap();
-    assert_eq!(owned(db.pop_first().unwrap()), Some((b"a".to_vec(), b"a".to_vec())));
-    assert_eq!(owned(db.pop_last().unwrap()), Some((b"c".to_vec(), b"c".to_vec())));
-    assert_eq!(db.first().unwrap(), db.last().unwrap());
-    assert_eq!(owned(snapshot.first().unwrap()), Some((b"a".to_vec(), b"a".to_vec())));
-    assert_eq!(owned(snapshot.last().unwrap()), Some((b"c".to_vec(), b"c".to_vec())));
-}
-
-#[test]
-fn a_condition_is_refused_as_a_write_is_and_leaves_the_database_usable() {
-    // Catches a read error of the condition that makes the database read-only, or that is taken for a refusal.
-    let (dir, db) = opened(small);
-    db.insert("a", "1").unwrap();
-    let other = db.clone();
-    db.close().unwrap();
-    assert!(matches!(other.compare_and_swap("a", Some(b"1"), None), Err(Error::Closed)));
-    assert!(matches!(other.pop_first(), Err(Error::Closed)));
-    drop(other);
-    let db = Db::builder(dir.path()).read_only(true).open().unwrap();
-    assert!(matches!(db.compare_and_swap("a", Some(b"1"), None), Err(Error::ReadOnly { .. })));
-    assert_eq!(db.compare_and_swap("a", Some(b"2"), None).unwrap().unwrap_err().current.as_deref(), Some(&b"1"[..]));
-    assert!(matches!(db.pop_last(), Err(Error::ReadOnly { .. })));
 }

@@ -68,10 +68,7 @@ fn every_drop_gives_its_space_back_without_another_call() {
     // Catches a worker that finds no work during the drop of a keyspace and is not woken afterwards.
     let mem = MemFs::default();
     let db = in_memory(&mem).open().unwrap();
-    let tables = || {
-        let names = mem.read_dir(Path::new(DB)).unwrap();
-        names.iter().filter(|name| name.to_string_lossy().ends_with(".sst")).count()
-    };
+    let tables = || paths_on(&mem, ".sst").len();
     for n in 0..300 {
         let keyspace = db.keyspace("a").unwrap();
         keyspace.insert("k", "").unwrap();

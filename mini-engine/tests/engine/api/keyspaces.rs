@@ -1,4 +1,4 @@
-//! Keyspaces: separate sets of keys, which batches and snapshots span, and which are made, listed and dropped durably.
+//! Keyspaces: separate sets of keys, which are made, listed and dropped durably.
 
 use allocation_counter::measure;
 
@@ -6,55 +6,6 @@ use crate::support::*;
 
 fn no_keyspace<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
     assert!(matches!(&result, Err(Error::NoKeyspace { name }) if name == expected), "{result:?}");
-}
-
-/// Reads the entries of the test below by every kind of read.
-fn check_each_read(db: &Db) {
-    for (n, name) in ["", "a", "b"].iter().enumerate() {
-        let space = if name.is_empty() { Keyspace::clone(db) } else { db.keyspace(name).unwrap() };
-        let value = n.to_string();
-        assert_eq!((space.name(), space.get("k").unwrap().as_deref()), (*name, Some(value.as_bytes())));
-        assert_eq!(space.first().unwrap().map(|entry| entry.0.to_vec()), Some(vec![]));
-        assert_eq!(space.last().unwrap().map(|entry| entry.0.to_vec()), Some(vec![0xff, 0xff]));
-        let many = space.get_many([&b"gone"[..], b"k", b"\xff\xff"]).unwrap();
-        assert_eq!(many.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
-        let mut cursor = space.cursor();
-        cursor.seek("j").unwrap();
-        assert_eq!((cursor.key(), cursor.value()), (&b"k"[..], value.as_bytes()));
-        cursor.seek_for_prev([0xff; 3]).unwrap();
-        assert_eq!(cursor.key(), [0xff, 0xff]);
-        assert_eq!(space.prefix([0xff]).count(), 1);
-        assert!(space.compare_and_swap("k", Some(value.as_bytes()), Some(value.as_bytes())).unwrap().is_ok());
-    }
-}
-
-#[test]
-fn each_keyspace_has_keys_of_its_own_in_every_kind_of_read_and_write() {
-    // Catches a read or a write that omits the keyspace's prefix, or shows it to the caller.
-    let (dir, db) = fresh();
-    let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
-    let spaces = [&*db, &a, &b];
-    for (n, space) in spaces.iter().enumerate() {
-        space.insert("k", n.to_string()).unwrap();
-        space.insert("\u{ff}", "high").unwrap();
-        space.insert([0xff, 0xff], "highest").unwrap();
-        space.insert("", "empty").unwrap();
-        space.insert("gone", "").unwrap();
-        space.remove("gone").unwrap();
-        let loaded = ["x1", "x2"].map(|key| (key, n.to_string()));
-        space.ingest(loaded).unwrap();
-    }
-    a.remove_range("x2"..).unwrap();
-    a.insert([0xff, 0xff], "again").unwrap();
-    b.remove_prefix("x").unwrap();
-    let keys = |space: &Keyspace| -> Vec<Vec<u8>> { pairs(space.iter()).into_iter().map(|(key, _)| key).collect() };
-    let all: Vec<&[u8]> = vec![b"", b"k", b"x1", b"x2", "\u{ff}".as_bytes(), b"\xff\xff"];
-    assert_eq!(keys(&db), all);
-    assert_eq!(keys(&a), [all[0], all[1], all[2], all[5]]);
-    assert_eq!(keys(&b), [all[0], all[1], all[4], all[5]]);
-    check_each_read(&db);
-    drop((a, b));
-    check_each_read(&reopened(db, &dir));
 }
 
 #[test]
@@ -76,36 +27,6 @@ fn pops_of_one_keyspace_leave_the_others_alone() {
     assert_eq!(a.pop_last().unwrap().map(|entry| entry.0.to_vec()), Some(b"3".to_vec()));
     assert_eq!((pop(&a), a.pop_last().unwrap()), (None, None));
     assert_eq!(db.iter().count(), 2);
-}
-
-#[test]
-fn a_batch_and_a_snapshot_span_keyspaces() {
-    // Catches a batch that is applied in parts, and a snapshot that sees keyspaces at different moments.
-    let (_dir, db) = fresh();
-    let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
-    let mut batch = WriteBatch::new();
-    batch.insert("k", "default").unwrap();
-    batch.keyspace(&a).insert("k", "a").unwrap();
-    batch.keyspace(&b).insert("k", "b").unwrap();
-    batch.keyspace(&b).insert("l", "b").unwrap();
-    assert_eq!(batch.len(), 4);
-    assert_eq!(db.write(&batch, Durability::Synced).unwrap(), 4);
-    let snapshot = a.snapshot();
-    batch.clear();
-    batch.remove("k").unwrap();
-    batch.keyspace(&a).remove("k").unwrap();
-    batch.keyspace(&b).remove_range("k"..="l").unwrap();
-    batch.keyspace(&a).remove_prefix("k").unwrap();
-    db.write(&batch, Durability::Buffered).unwrap();
-    assert_eq!([&db, &a, &b].map(|space: &Keyspace| space.iter().count()), [0; 3]);
-    let value = |snapshot: &Snapshot| snapshot.get("k").unwrap().map(|value| value.to_vec());
-    assert_eq!(value(&snapshot), Some(b"a".to_vec()));
-    assert_eq!(value(&snapshot.keyspace(&b)), Some(b"b".to_vec()));
-    assert_eq!(value(&snapshot.keyspace(&db)), Some(b"default".to_vec()));
-    assert_eq!(pairs(snapshot.keyspace(&b).iter().rev()).len(), 2);
-    let later = db.keyspace("later").unwrap();
-    later.insert("k", "").unwrap();
-    assert_eq!(value(&snapshot.keyspace(&later)), None);
 }
 
 #[test]
@@ -209,9 +130,9 @@ fn a_handle_keeps_the_database_open_and_a_close_ends_it() {
 }
 
 #[test]
-fn every_keyspace_takes_keys_of_the_same_length() {
+fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments_in_every_keyspace() {
     // Catches a stored key longer than a table allows, so that each flush fails, and a prefix that shortens the longest allowed key; also in
-    // transactions.
+    // transactions. Also catches a length that is cut off when it is encoded, and a part of a refused write that is written.
     let (dir, db) = fresh();
     let a = db.keyspace("a").unwrap();
     let longest = [b'k'; MAX_KEY_LEN];
@@ -222,6 +143,7 @@ fn every_keyspace_takes_keys_of_the_same_length() {
     a.compare_and_swap(longest, None, Some(b"swapped")).unwrap().unwrap();
     assert!(a.set_expiry(longest, a.now() + std::time::Duration::from_secs(3600)).unwrap());
     a.insert(longest, "w").unwrap();
+    let written = db.snapshot().seqno();
     let past = [(&a, &[b'k'; MAX_KEY_LEN + 1][..]), (&*db, &[0xff; MAX_KEY_LEN + 1]), (&*db, &[0; MAX_KEY_LEN + 1])];
     for (space, key) in past {
         for refused in
@@ -231,10 +153,13 @@ fn every_keyspace_takes_keys_of_the_same_length() {
         }
         assert_eq!(space.get(key).unwrap(), None);
     }
+    assert!(matches!(db.insert("k", vec![0; MAX_VALUE_LEN + 1]), Err(Error::InvalidArgument(_))));
+    assert_eq!((db.snapshot().seqno(), db.iter().count()), (written, 0));
     db.insert([0xff; MAX_KEY_LEN], "v").unwrap();
-    db.flush().unwrap();
+    assert!(!db.contains_key([0xff; MAX_KEY_LEN - 1]).unwrap());
     drop(a);
     let db = reopened(db, &dir);
+    db.flush().unwrap();
     assert_eq!(db.keyspace("a").unwrap().get(longest).unwrap().as_deref(), Some(&b"w"[..]));
     assert_eq!(db.last().unwrap().map(|entry| entry.0.len()), Some(MAX_KEY_LEN));
 }
@@ -248,10 +173,6 @@ fn fill_keyspace(space: &Keyspace, entries: u64) {
     }
 }
 
-fn bytes(db: &Db) -> u64 {
-    sum(&db.metrics(), |level| level.bytes)
-}
-
 #[test]
 fn the_space_of_a_dropped_keyspace_comes_back_without_a_read_whatever_snapshots_there_are() {
     // Catches tables with keys of several keyspaces, and tables of a dropped keyspace that stay, are rewritten, or are kept by a snapshot.
@@ -263,15 +184,15 @@ fn the_space_of_a_dropped_keyspace_comes_back_without_a_read_whatever_snapshots_
         let spaces = ["a", "b", "c"].map(|name| db.keyspace(name).unwrap());
         spaces.iter().for_each(|space| fill_keyspace(space, 2000));
         db.compact().unwrap();
-        let (before, read) = (bytes(&db), db.metrics().compaction_bytes_read);
+        let (before, read) = (table_bytes(&db), db.metrics().compaction_bytes_read);
         let snapshot = db.snapshot();
         db.drop_keyspace("b").unwrap();
         db.wait_for_compactions().unwrap();
-        let after = bytes(&db);
+        let after = table_bytes(&db);
         assert!((before * 2 / 3..before * 3 / 4).contains(&after), "{policy:?}: {before} bytes, then {after}");
         assert_eq!(db.metrics().compaction_bytes_read, read, "{policy:?}");
         db.compact().unwrap();
-        let least = bytes(&db);
+        let least = table_bytes(&db);
         assert!(least < before * 67 / 100, "{policy:?}: {before} bytes, {after}, then {least}");
         for space in [&spaces[0], &spaces[2]] {
             assert_eq!((space.iter().count(), snapshot.keyspace(space).iter().count()), (2000, 2000));
@@ -299,7 +220,7 @@ fn a_drop_that_a_close_interrupts_is_completed_after_the_next_open() {
     let db = Db::builder(left.path()).open().unwrap();
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
-    assert_eq!((bytes(&db), db.metrics().compaction_bytes_read), (0, 0));
+    assert_eq!((table_bytes(&db), db.metrics().compaction_bytes_read), (0, 0));
     assert!(db.recovery().batches_replayed > 0);
 }
 

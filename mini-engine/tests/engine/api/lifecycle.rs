@@ -68,7 +68,7 @@ fn snapshots_and_iterators_go_on_after_close_and_may_go_to_other_threads() {
 #[test]
 fn other_handles_get_closed_after_close() {
     // Catches an operation that does not check whether the database is closed, and would write to logs that are no longer flushed.
-    let (_dir, db) = fresh();
+    let (dir, db) = fresh();
     let other = db.clone();
     db.insert("a", "1").unwrap();
     db.close().unwrap();
@@ -81,6 +81,12 @@ fn other_handles_get_closed_after_close() {
     closed(other.write(WriteBatch::new(), Durability::Buffered).map(drop));
     closed(put(&other, "b", "value", Durability::Synced).map(drop));
     closed(other.persist(Durability::Buffered));
+    closed(other.compare_and_swap("a", Some(b"1"), None).map(drop));
+    closed(other.pop_first().map(drop));
+    closed(other.ingest([("z", "")]).map(drop));
+    closed(other.compact_range(..));
+    closed(other.wait_for_compactions());
+    closed(other.checkpoint(dir.path().join("late")));
     closed(other.flush());
     closed(other.verify().map(drop));
     closed(other.snapshot().get("a").map(drop));

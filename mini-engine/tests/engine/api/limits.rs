@@ -3,24 +3,6 @@
 use crate::support::*;
 
 #[test]
-fn rule_15_keys_and_values_past_their_limits_are_invalid_arguments() {
-    // Catches a length that is cut off when it is encoded: the log would replay another key.
-    let (dir, db) = fresh();
-    let long = vec![b'k'; MAX_KEY_LEN + 1];
-    assert!(matches!(db.insert(&long, ""), Err(Error::InvalidArgument(_))));
-    assert!(matches!(db.remove(&long), Err(Error::InvalidArgument(_))));
-    assert!(matches!(db.insert("k", vec![0; MAX_VALUE_LEN + 1]), Err(Error::InvalidArgument(_))));
-    assert_eq!(db.get(&long).unwrap(), None);
-    // No part of it was written, and the database still works.
-    assert_eq!((db.snapshot().seqno(), db.iter().count()), (0, 0));
-    db.insert(&long[1..], "at the limit").unwrap();
-    let db = reopened(db, &dir);
-    assert_eq!(db.get(&long[1..]).unwrap().as_deref(), Some(&b"at the limit"[..]));
-    db.flush().unwrap();
-    assert!(db.contains_key(&long[1..]).unwrap() && !db.contains_key(&long[2..]).unwrap());
-}
-
-#[test]
 fn empty_keys_and_values_are_ordinary() {
     // Catches an empty key taken for "no key", and an empty value for a tombstone.
     let (_dir, db) = fresh();
@@ -78,14 +60,4 @@ fn a_batch_larger_than_half_a_memtable_has_a_log_and_a_memtable_of_its_own() {
         assert_eq!(db.iter().map(Result::unwrap).count() as u64, entries + 2);
         assert_eq!(db.snapshot().seqno(), entries + 2);
     }
-}
-
-#[test]
-fn an_option_out_of_range_creates_nothing() {
-    // Catches a check that comes only after the directory and its lock were made.
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("db");
-    let options = Options::default().memtable_bytes(1);
-    assert!(matches!(Db::builder(&path).options(options).open(), Err(Error::InvalidArgument(_))));
-    assert!(!path.exists());
 }

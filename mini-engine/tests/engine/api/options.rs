@@ -2,7 +2,7 @@
 //!
 //! Options that other tests cover: `compaction_threads`, `l0_slowdown` and the policy's memory in `compaction`; `l0_stop` and `wait_for_space` in
 //! `space`; `log_compression` in `group`; `recovery_mode` in `quarantine`; `create_if_missing` in `directory`; the results of a memtable of either
-//! kind in `vector`; the shape of levels under each policy in the unit tests of `compaction::policy`.
+//! kind in `model`; the shape of levels under each policy in the unit tests of `compaction::policy`.
 
 use crate::support::*;
 
@@ -48,11 +48,11 @@ fn defaults_are_those_that_are_documented() {
 
 #[test]
 fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range() {
-    // Catches a bound that is not checked, and a builder method that sets another option.
+    // Catches a bound that is not checked, a builder method that sets another option, and a check that comes only after the directory was made.
     let dir = TempDir::new().unwrap();
     let builder = || Db::builder(dir.path().join("db"));
     type Set = fn(Builder, u64) -> Builder;
-    let options: [(&str, Set, u64, u64); 14] = [
+    let options: [(&str, Set, u64, u64); 17] = [
         ("memtable_bytes", |b, n| b.memtable_bytes(n as usize), 4096, 16 << 30),
         ("immutable_memtables", |b, n| b.immutable_memtables(n as usize), 1, 64),
         ("size_ratio", Builder::size_ratio, 2, 32),
@@ -61,12 +61,20 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
         ("l0_stop", |b, n| b.l0_stop(n as usize), 1, 1000),
         ("level1_bytes", Builder::level1_bytes, 1 << 10, 1 << 50),
         ("table_file_bytes", Builder::table_file_bytes, 1 << 10, 16 << 30),
+        ("max_compaction_bytes", Builder::max_compaction_bytes, 1 << 10, 1 << 50),
+        ("max_transaction_bytes", |b, n| b.max_transaction_bytes(n as usize), 4096, 1 << 30),
+        ("replay_memory_bytes", Builder::replay_memory_bytes, 64 << 10, 1 << 50),
         ("compaction_threads", |b, n| b.compaction_threads(n as usize), 1, 64),
         ("bytes_per_sync", Builder::bytes_per_sync, 64 << 10, 16 << 30),
         ("block_bytes", |b, n| b.block_bytes(n as usize), 512, 64 << 10),
         ("partition_bytes", |b, n| b.partition_bytes(n as usize), 128, 1 << 20),
         ("compression_per_level (levels)", |b, n| b.compression_per_level(vec![Compression::Lz4; n as usize]), 1, 8),
-        ("compression zstd level", |b, n| b.compression(Compression::Zstd { level: n as i32 }), 1, 22),
+        (
+            "compression zstd level",
+            |b, n| b.compression_per_level([Compression::None, Compression::Zstd { level: n as i32 }]),
+            1,
+            22,
+        ),
     ];
     let refuse = |builder: Builder, name: &str, value: u64, range: &str| match builder.open() {
         Err(Error::InvalidArgument(what)) => assert_eq!(what, format!("option {name} is {value}: it must be {range}")),
@@ -80,6 +88,11 @@ fn an_option_past_either_end_of_its_range_is_refused_with_name_value_and_range()
     // Options that may be 0.
     refuse(builder().filter_bits_per_key(33), "filter_bits_per_key", 33, "0 to 32");
     refuse(builder().cache_bytes((1 << 50) + 1), "cache_bytes", (1 << 50) + 1, "0 to 1125899906842624");
+    // The other two ways to set options.
+    let (whole, zstd) = (Options::default().memtable_bytes(1), Compression::Zstd { level: 23 });
+    refuse(builder().options(whole), "memtable_bytes", 1, "4096 to 17179869184");
+    refuse(builder().compression(zstd), "compression zstd level", 23, "1 to 22");
+    assert!(!dir.path().join("db").exists());
 }
 
 #[test]

@@ -41,22 +41,13 @@ fn fill(builder: Builder) -> Map {
 }
 
 /// Asserts that `db` shows `model` by every kind of read.
+#[track_caller]
 fn check_reads(db: &Db, model: &Map) {
-    assert_eq!(&entries(db), model);
-    assert!(db.iter().rev().map(|entry| entry.unwrap().0.to_vec()).eq(model.keys().rev().cloned()));
-    let keys: Vec<Vec<u8>> = (0..=255u8).map(|n| vec![b'k', n]).collect();
-    let values = db.get_many(&keys).unwrap();
-    for (key, value) in keys.iter().zip(values) {
-        let expected = model.get(key).map(|value| &value[..]);
-        assert_eq!(value.as_deref(), expected);
-        assert_eq!(db.get(key).unwrap().as_deref(), expected);
-        assert_eq!(db.contains_key(key).unwrap(), expected.is_some());
-        assert_eq!(db.snapshot().get(key).unwrap().as_deref(), expected);
-    }
+    assert_holds(db, model, (0..=255).map(|n| [b'k', n]));
 }
 
 /// Asserts that every way to write is refused, with the reason.
-fn check_writes_are_refused(db: &Db) {
+fn check_writes_are_refused(db: &Db, model: &Map) {
     let refusals = [
         db.insert("new", "").err(),
         db.remove("k").err(),
@@ -68,11 +59,17 @@ fn check_writes_are_refused(db: &Db) {
         db.compact_range(..).err(),
         db.wait_for_compactions().err(),
         db.drop_quarantined(1).err(),
+        db.compare_and_swap("absent", None, Some(b"")).err(),
+        db.pop_last().err(),
     ];
     for (at, refusal) in refusals.into_iter().enumerate() {
         let Some(Error::ReadOnly { cause }) = &refusal else { panic!("write {at}: {refusal:?}") };
         assert_eq!(cause, "it was opened read-only");
     }
+    // A condition that does not hold is no write.
+    let (key, value) = model.first_key_value().unwrap();
+    let differs = db.compare_and_swap(key, Some(b"wrong"), None).unwrap().unwrap_err();
+    assert_eq!(differs.current.as_deref(), Some(&value[..]));
 }
 
 #[test]
@@ -99,7 +96,7 @@ fn a_read_only_open_reads_everything_and_changes_nothing() {
         assert!(db.recovery().read_only && db.recovery().findings().is_empty(), "{}", db.recovery());
         assert_eq!((db.recovery().logs_replayed, db.recovery().orphans_removed), (1, 0));
         check_reads(&db, &model);
-        check_writes_are_refused(&db);
+        check_writes_are_refused(&db, &model);
         assert!(matches!(db.checkpoint("/copy"), Err(Error::ReadOnly { .. })));
         assert_eq!(db.verify().unwrap().problems.len(), 0);
         let snapshot = db.snapshot();

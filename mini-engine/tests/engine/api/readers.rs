@@ -219,9 +219,7 @@ fn a_reader_says_why_it_cannot_open() {
     let error = builder().replay_memory_bytes(300 << 10).open().unwrap_err();
     assert!(error.to_string().contains("raise replay_memory_bytes"), "{error}");
     let log = dir.path().join(&files(dir.path(), ".log")[0]);
-    let mut bytes = fs::read(&log).unwrap();
-    bytes[70] ^= 1;
-    fs::write(&log, bytes).unwrap();
+    flip(&log, 70);
     let error = builder().open().unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
     let error = Db::builder(dir.path().join("nothing")).reader().open().unwrap_err();

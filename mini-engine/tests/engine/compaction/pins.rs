@@ -27,10 +27,6 @@ fn overwrite_all(db: &Db, round: u32) {
     db.compact_range(..).unwrap();
 }
 
-fn live_bytes(db: &Db) -> u64 {
-    db.metrics().levels.iter().map(|level| level.bytes).sum()
-}
-
 /// Waits until the files take no more than this: a thread of another test may be pinned, and delay their removal for a moment.
 #[cfg(target_os = "linux")]
 fn settle(dir: &TempDir, bytes: u64) {
@@ -75,16 +71,16 @@ fn a_snapshot_keeps_the_versions_that_it_sees_and_no_file() {
     let snapshot = db.snapshot();
     for round in 1..6 {
         overwrite_all(&db, round);
-        settle(&dir, live_bytes(&db));
-        let (live, held) = (live_bytes(&db), held_bytes(&dir));
+        settle(&dir, table_bytes(&db));
+        let (live, held) = (table_bytes(&db), held_bytes(&dir));
         assert_eq!(held, live, "round {round}: files that no version names are kept");
         assert!((2 * DATA..=2 * (DATA + OVERHEAD)).contains(&live), "round {round}: {live}");
     }
     assert!(is_round(snapshot.iter(), 0) && is_round(db.iter(), 5));
     drop(snapshot);
     overwrite_all(&db, 6);
-    settle(&dir, live_bytes(&db));
-    assert!(live_bytes(&db) <= DATA + OVERHEAD && held_bytes(&dir) == live_bytes(&db));
+    settle(&dir, table_bytes(&db));
+    assert!(table_bytes(&db) <= DATA + OVERHEAD && held_bytes(&dir) == table_bytes(&db));
 }
 
 #[cfg(target_os = "linux")]
@@ -103,7 +99,7 @@ fn an_idle_iterator_keeps_its_files_and_no_versions() {
     for round in 1..6 {
         overwrite_all(&db, round);
         settle(&dir, 2 * (DATA + OVERHEAD));
-        let (live, held) = (live_bytes(&db), held_bytes(&dir));
+        let (live, held) = (table_bytes(&db), held_bytes(&dir));
         assert!(live <= DATA + OVERHEAD, "round {round}: {live}: versions are kept that no snapshot sees");
         assert!(held <= 2 * (DATA + OVERHEAD), "round {round}: {held}");
     }
@@ -112,8 +108,8 @@ fn an_idle_iterator_keeps_its_files_and_no_versions() {
         assert!(iter.next().is_none());
     }
     overwrite_all(&db, 6);
-    settle(&dir, live_bytes(&db));
-    assert_eq!(held_bytes(&dir), live_bytes(&db));
+    settle(&dir, table_bytes(&db));
+    assert_eq!(held_bytes(&dir), table_bytes(&db));
 }
 
 #[test]

@@ -72,9 +72,7 @@ fn a_quarantined_table_is_listed_until_it_is_dropped() {
     db.flush().unwrap();
     drop(db);
     let table = the_file(dir.path(), ".sst");
-    let mut bytes = fs::read(&table).unwrap();
-    bytes[3] ^= 1;
-    fs::write(&table, bytes).unwrap();
+    flip(&table, 3);
     let db = Db::builder(dir.path()).recovery_mode(RecoveryMode::Quarantine).open().unwrap();
     let aside = db.set_aside().unwrap();
     assert!(aside.len() == 1 && aside[0].is_quarantined, "{aside:?}");

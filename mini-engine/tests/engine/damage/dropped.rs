@@ -126,10 +126,7 @@ fn whole_batches_in_a_log_that_was_set_aside_are_told_of() {
         }
         drop(db);
         let log = dir.path().join(files(dir.path(), ".log").pop().unwrap());
-        let mut bytes = fs::read(&log).unwrap();
-        let at = bytes.windows(4).position(|part| part == b"n002").unwrap();
-        bytes[at] ^= 1;
-        fs::write(&log, bytes).unwrap();
+        flip(&log, fs::read(&log).unwrap().windows(4).position(|part| part == b"n002").unwrap());
         assert_eq!(salvaged(dir.path()).1.len(), 5);
         drop(open(dir.path(), mode));
         let (report, found) = salvaged(dir.path());

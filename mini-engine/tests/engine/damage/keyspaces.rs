@@ -75,9 +75,7 @@ fn a_repair_keeps_the_entries_of_all_keyspaces_whatever_byte_of_a_manifest_is_da
     // Catches a repair that fails because a keyspace with a lost name has a smaller number than one with a known name, and entries that get into
     // another keyspace.
     let disk = database();
-    let names = MemFs::on(disk.clone()).read_dir(Path::new(DB)).unwrap();
-    let name = names.into_iter().find(|name| name.to_string_lossy().starts_with("MANIFEST")).unwrap();
-    let path = Path::new(DB).join(name);
+    let path = paths_on(&MemFs::on(disk.clone()), "MANIFEST").remove(0);
     let bytes = disk.read(&path).unwrap().to_vec();
     let place = |name: &str| bytes.windows(name.len()).position(|window| window == name.as_bytes()).unwrap();
     let bits = (0..bytes.len()).map(|at| (at, 1 << (at % 8)));

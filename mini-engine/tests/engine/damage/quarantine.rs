@@ -219,19 +219,11 @@ fn an_open_that_quarantines_may_end_at_any_operation_and_loses_nothing_more() {
     flip(&log, len - 100);
     flip(&tables[1], 3);
     let [damaged_log, damaged_table] = [&log, &tables[1]].map(|path| fs::read(path).unwrap());
-    let faults = FaultFs::of_system();
     let open = |dir: &Path, faults: &FaultFs| {
-        let builder = Db::builder(dir).file_system(Arc::new(faults.clone())).l0_trigger(100).block_bytes(512);
+        let builder = Db::builder(dir).file_system(faults.arc()).l0_trigger(100).block_bytes(512);
         builder.recovery_mode(RecoveryMode::Quarantine).open()
     };
-    drop(open(copy(original.path()).path(), &faults).unwrap());
-    let count = faults.mutations();
-    assert!(count > 15, "only {count} operations");
-    for index in 0..count {
-        let dir = copy(original.path());
-        let faults = FaultFs::of_system();
-        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
-        drop(open(dir.path(), &faults));
+    for (index, dir) in failed_opens(original.path(), open) {
         let db = quarantining(dir.path());
         let aside = dir.path().join(tables[1].file_name().unwrap()).with_extension("sst.aside");
         assert_eq!(db.get("z1").unwrap().as_deref(), Some(&b"in the log"[..]), "operation {index}");

@@ -75,10 +75,8 @@ impl Original {
         let newest = |(key, values): (&String, &Vec<Option<String>>)| Some((key.clone(), values.last()?.clone()?));
         let now = history.iter().filter_map(newest).collect();
         let disk = fs.disk();
-        let names = fs.read_dir(Path::new(DB)).unwrap();
-        let names = names.iter().filter(|name| *name != "LOCK" && *name != "RESERVE");
-        let paths = names.map(|name| Path::new(DB).join(name));
-        let files = paths.map(|path| (path.clone(), pieces(&on(&disk), &path))).collect();
+        let files = proof::damage::files(&disk, DB).into_iter();
+        let files = files.map(|(path, _)| (path.clone(), pieces(&on(&disk), &path))).collect();
         Original { disk, history, now, files }
     }
 
@@ -143,8 +141,7 @@ fn pieces(fs: &Arc<dyn FileSystem>, path: &Path) -> Vec<Piece> {
 
 /// The path of the newest file whose name contains `part`.
 fn file_of(fs: &dyn FileSystem, part: &str) -> PathBuf {
-    let names = fs.read_dir(Path::new(DB)).unwrap();
-    Path::new(DB).join(names.iter().filter(|name| name.to_string_lossy().contains(part)).max().unwrap())
+    paths_on(fs, part).pop().unwrap()
 }
 
 fn repair(fs: &Arc<dyn FileSystem>) -> (SalvageReport, Texts) {
@@ -278,22 +275,18 @@ fn tables_that_were_compacted_do_not_come_back_and_the_others_do_without_a_manif
     // A table that a compaction has replaced, whose tombstones are dropped, but that was not removed because of an interruption.
     let fs = Arc::new(MemFs::default());
     small(&fs);
-    let names = |fs: &MemFs| fs.read_dir(Path::new(DB)).unwrap();
     let db = in_memory(&fs).l0_trigger(100).open().unwrap();
     db.flush().unwrap();
     let before = fs.disk();
     db.compact_range(..).unwrap();
     let expected = texts(&db);
     drop(db);
-    let compacted: Vec<_> =
-        names(&MemFs::on(before.clone())).into_iter().filter(|name| !names(&fs).contains(name)).collect();
-    let tables = compacted.iter().filter(|name| name.to_string_lossy().ends_with(".sst"));
-    let mut back = 0;
-    for name in tables {
-        let path = Path::new(DB).join(name);
-        fs.create_new(&path).unwrap().write_all_at(before.read(&path).unwrap(), 0).unwrap();
-        back += 1;
+    let mut compacted = paths_on(&MemFs::on(before.clone()), ".sst");
+    compacted.retain(|path| !fs.exists(path).unwrap());
+    for path in &compacted {
+        fs.create_new(path).unwrap().write_all_at(before.read(path).unwrap(), 0).unwrap();
     }
+    let back = compacted.len();
     assert!(back > 1, "{compacted:?}");
     let (report, found) = repair(&on(&fs.disk()));
     assert_eq!((found, report.left_out.len()), (expected.clone(), back), "{report}");
@@ -340,9 +333,8 @@ fn a_manifest_that_was_cut_between_two_edits_takes_no_table_with_it() {
         assert!(!report.is_complete(), "cut to {edit}: {report}");
         // An open that quarantines missing files keeps tables that no edit names.
         let fs = shared(Damage::Cut(edit).to(&disk, &manifest));
-        let tables = |fs: &Arc<dyn FileSystem>| {
-            let names = fs.read_dir(Path::new(DB)).unwrap().into_iter().map(|name| name.into_string().unwrap());
-            names.filter(|name| name.contains(".sst")).map(|name| name.replace(".aside", "")).collect::<BTreeSet<_>>()
+        let tables = |fs: &Arc<dyn FileSystem>| -> BTreeSet<String> {
+            paths_on(&**fs, ".sst").iter().map(|path| path.to_str().unwrap().replace(".aside", "")).collect()
         };
         let before = tables(&fs);
         let opened = Db::builder(DB).file_system(fs.clone()).recovery_mode(RecoveryMode::Quarantine).open();
@@ -433,8 +425,7 @@ fn the_end_of_a_log_that_a_later_one_records_as_synced_was_not_left_by_a_crash()
     db.persist(Durability::Synced).unwrap();
     let before = fs.disk();
     // The next log may have been made in advance.
-    let names = fs.read_dir(Path::new(DB)).unwrap();
-    let first = Path::new(DB).join(names.iter().filter(|name| name.to_string_lossy().ends_with(".log")).min().unwrap());
+    let first = paths_on(&*fs, ".log").remove(0);
     db.flush().unwrap();
     assert_eq!(["c", "d"].map(|key| put(&db, key, "value", Durability::Synced).unwrap()), [3, 4]);
     drop(db);

@@ -4,15 +4,13 @@ use crate::support::*;
 
 const SECTOR: u64 = 512;
 
-/// A log of a hundred batches, and its name.
-fn filled(mem: &MemFs) -> String {
+/// A log of a hundred batches.
+fn filled(mem: &MemFs) -> PathBuf {
     let db = in_memory(mem).open().unwrap();
     (0..100).for_each(|n| db.insert(format!("key{n:02}"), "v".repeat(100)).unwrap());
     db.persist(Durability::Synced).unwrap();
     drop(db);
-    let names = mem.read_dir(Path::new(DB)).unwrap();
-    let name = names.into_iter().find(|name| name.to_string_lossy().ends_with(".log")).unwrap();
-    name.into_string().unwrap()
+    paths_on(mem, ".log").remove(0)
 }
 
 #[test]
@@ -21,7 +19,7 @@ fn the_place_that_cannot_be_read_is_told_and_costs_what_is_behind_it_only() {
     // names offset 0 instead of the damage.
     let mem = MemFs::default();
     let log = filled(&mem);
-    let len = mem.open(&Path::new(DB).join(&log)).unwrap().len().unwrap();
+    let len = mem.open(&log).unwrap().len().unwrap();
     let mut kept = Vec::new();
     for bad in (0..len).step_by(SECTOR as usize) {
         let faults = FaultFs::new(Arc::new(MemFs::on(mem.disk())));

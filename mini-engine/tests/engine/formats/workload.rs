@@ -5,20 +5,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use mini_engine::{Db, Durability, WriteBatch};
+use proof::noise;
 
 use crate::formats::database::{Files, Map};
-
-/// Incompressible bytes.
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut byte = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| byte()).collect()
-}
 
 /// Keys that share prefixes, are prefixes of others, or are empty, binary or long.
 fn key(n: u64) -> Vec<u8> {

@@ -6,12 +6,9 @@ fn open(dir: &Path, fs: &FaultFs) -> Db {
     Db::builder(dir).file_system(fs.arc()).memtable_bytes(64 << 10).open().unwrap()
 }
 
-fn put(db: &Db, key: &str, durability: Durability) {
-    db.write(batch([(key, "value")]), durability).unwrap();
-}
-
-fn keys(db: &Db) -> Vec<String> {
-    db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
+/// Makes an entry durable.
+fn put_synced(db: &Db, key: &str) {
+    put(db, key, "value", Durability::Synced).unwrap();
 }
 
 fn syncs(fs: &FaultFs) -> usize {
@@ -24,7 +21,7 @@ fn closed_twice() -> (TempDir, FaultFs) {
     let (dir, fs) = (TempDir::new().unwrap(), unmapped());
     for session in [&["a"][..], &["b", "c"]] {
         let db = open(dir.path(), &fs);
-        session.iter().for_each(|key| put(&db, key, Durability::Synced));
+        session.iter().for_each(|key| put_synced(&db, key));
         db.close().unwrap();
     }
     syncs(&fs);
@@ -48,7 +45,7 @@ fn a_closed_database_is_opened_written_and_closed_with_three_syncs() {
     for n in 10..60 {
         let db = open(dir.path(), &fs);
         expected.push(format!("n{n}"));
-        put(&db, &expected[expected.len() - 1], Durability::Synced);
+        put_synced(&db, &expected[expected.len() - 1]);
         assert_eq!(keys(&db), expected);
         assert_sound(&db);
         db.close().unwrap();
@@ -61,7 +58,7 @@ fn a_closed_database_is_opened_written_and_closed_with_three_syncs() {
     // The files are removed after the flush.
     wait_while(|| files(dir.path(), ".log").len() > 1);
     assert_eq!((files(dir.path(), ".log").len(), files(dir.path(), "MANIFEST").len()), (1, 1));
-    put(&db, "z", Durability::Synced);
+    put_synced(&db, "z");
     drop(db);
     syncs(&fs);
     let db = open(dir.path(), &fs);
@@ -125,9 +122,9 @@ fn a_copy_is_recovered_and_a_linked_backup_stays_as_it_was() {
     }
     for dir in [&copied, &dir] {
         let db = open(dir.path(), &fs);
-        put(&db, "d", Durability::Synced);
+        put_synced(&db, "d");
         db.flush().unwrap();
-        put(&db, "e", Durability::Synced);
+        put_synced(&db, "e");
         db.close().unwrap();
         assert!(syncs(&fs) > 5);
         assert_eq!(keys(&open(dir.path(), &fs)), ["a", "b", "c", "d", "e"]);
@@ -145,7 +142,7 @@ fn a_note_that_is_stale_lost_or_not_written_does_no_harm() {
     // As an older version would: the logs become a table, with a new log and manifest.
     fs::remove_file(&note).unwrap();
     let db = open(dir.path(), &fs);
-    put(&db, "d", Durability::Synced);
+    put_synced(&db, "d");
     drop(db);
     fs::write(&note, &stale).unwrap();
     let db = open(dir.path(), &fs);

@@ -60,7 +60,8 @@ fn a_newer_format_version_is_unsupported_and_nothing_is_changed() {
     fs::write(&current, &flipped).unwrap();
     // The checksum does not match the new version: this is a damaged version 1.
     assert!(matches!(Db::open(dir.path()), Err(Error::Corruption { file, .. }) if file == current));
-    let text = flipped.rsplit_once(' ').unwrap().0;
+    // The rest of the line may differ in a newer version.
+    let text = "mini-engine 2 something else";
     fs::write(&current, format!("{text} {:016x}\n", checksum(text.as_bytes(), 0))).unwrap();
     let error = Db::open(dir.path()).unwrap_err();
     assert!(

@@ -132,10 +132,9 @@ fn rule_2_past_an_accepted_stop_the_rest_of_the_log_is_set_aside_too() {
     // Catches whole frames behind a hole that are cut off and lost: a flipped bit in the last synced data looks the same.
     let dir = TempDir::new().unwrap();
     let logs = three_logs(dir.path(), "");
-    let mut bytes = fs::read(&logs[0]).unwrap();
     // Damages the frame of "a"; the frame of "b" is whole.
-    bytes[90] ^= 1;
-    fs::write(&logs[0], &bytes).unwrap();
+    flip(&logs[0], 90);
+    let bytes = fs::read(&logs[0]).unwrap();
     let db = Db::open(dir.path()).unwrap();
     assert!(keys(&db).is_empty());
     let torn = db.recovery().torn.clone().expect("a torn tail");
@@ -199,18 +198,9 @@ fn rule_3_an_end_at_any_operation_of_that_finds_the_same_history_again() {
     let original = TempDir::new().unwrap();
     let logs = three_logs(original.path(), "");
     cut(&logs[0], 8);
-    let open = |dir: &TempDir, fs: Arc<dyn FileSystem>| Db::builder(dir.path()).file_system(fs).open();
-    let faults = FaultFs::of_system();
-    let dir = copy(original.path());
-    drop(open(&dir, Arc::new(faults.clone())).unwrap());
-    let count = faults.mutations();
-    assert!(count > 15, "only {count} operations");
-    for index in 0..count {
-        let dir = copy(original.path());
-        let faults = FaultFs::of_system();
-        faults.fail_mutation(index, Fault::Device, Repeat::FromThenOn);
-        drop(open(&dir, Arc::new(faults)));
-        let db = open(&dir, Arc::new(StdFs)).unwrap_or_else(|error| panic!("operation {index}: {error}"));
+    let open = |dir: &Path, fs: &FaultFs| Db::builder(dir).file_system(fs.arc()).open();
+    for (index, dir) in failed_opens(original.path(), open) {
+        let db = Db::open(dir.path()).unwrap_or_else(|error| panic!("operation {index}: {error}"));
         assert_eq!(keys(&db), ["a"], "operation {index}");
         let tail = [logs[0].with_extension("log.tail.aside")];
         let later = logs[1..].iter().map(|log| log.with_extension("log.aside"));
@@ -304,9 +294,7 @@ fn of_halves_of_a_memtable_none_is_left_by_an_open_that_fails() {
     // Damages a synced frame behind the entries that were passed to the other thread; the next frame proves the sync.
     let dir = copy(original.path());
     let log = the_file(dir.path(), ".log");
-    let mut bytes = fs::read(&log).unwrap();
-    bytes[10 * 1_008_000] ^= 1;
-    fs::write(&log, &bytes).unwrap();
+    flip(&log, 10 * 1_008_000);
     let error = open_long_log(dir.path(), &unmapped()).unwrap_err();
     assert!(matches!(&error, Error::Corruption { file, .. } if *file == log), "{error}");
     assert_eq!(files(dir.path(), ""), whole);

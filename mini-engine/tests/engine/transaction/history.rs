@@ -1,11 +1,9 @@
 //! Histories of transactions, and the check that they are serializable: when all committed transactions run one after the other on an ordinary
 //! map, in the order of their sequence numbers, each must read what it read before.
 
-use std::collections::VecDeque;
+use std::ops::RangeBounds;
 
 use crate::support::*;
-
-pub(super) const KEYS: u64 = 12;
 
 pub(super) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -16,8 +14,8 @@ pub(super) enum Op {
     GetMany(Vec<Vec<u8>>),
     First,
     Last,
-    /// A walk from both ends; each bit selects an end.
-    Walk(Bounds, Vec<bool>),
+    /// A walk from both ends: each bit selects an end, and its optional write is made after the move.
+    Walk(Bounds, Vec<(bool, Option<Op>)>),
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     RemoveRange(Bounds),
@@ -32,32 +30,49 @@ fn answer(entry: Option<(Slice, Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
     entry.map(|(key, value)| (key.to_vec(), value.to_vec()))
 }
 
+/// One of 21 keys, of which some begin others.
+pub(super) fn key(random: &mut Random) -> Vec<u8> {
+    (0..random.below(3)).map(|_| [0, b'a', b'b', 0xff][random.index(4)]).collect()
+}
+
+fn bounds(random: &mut Random) -> Bounds {
+    let bound = |random: &mut Random| match random.below(5) {
+        0 => Bound::Unbounded,
+        1 => Bound::Excluded(key(random)),
+        _ => Bound::Included(key(random)),
+    };
+    (bound(random), bound(random))
+}
+
 impl Op {
     pub(super) fn random(random: &mut Random, value: &[u8]) -> Op {
-        let key = |random: &mut Random| vec![b'a' + random.below(KEYS) as u8];
-        let bounds = |random: &mut Random| {
-            let bound = |random: &mut Random| match random.below(5) {
-                0 => Bound::Unbounded,
-                1 => Bound::Excluded(vec![b'a' + random.below(KEYS) as u8]),
-                _ => Bound::Included(vec![b'a' + random.below(KEYS) as u8]),
-            };
-            (bound(random), bound(random))
-        };
         match random.below(17) {
             0..4 => Op::Get(key(random)),
             4 => Op::Contains(key(random)),
             5 => Op::GetMany((0..3).map(|_| key(random)).collect()),
             6 => Op::First,
             7 => Op::Last,
-            8..10 => Op::Walk(bounds(random), (0..random.below(5)).map(|_| random.one_in(2)).collect()),
-            10..14 => Op::Insert(key(random), value.to_vec()),
-            14 => Op::Remove(key(random)),
-            15 => Op::RolledBack((0..1 + random.below(5)).map(|_| Op::random(random, value)).collect()),
+            8..10 => {
+                let moved = |random: &mut Random| {
+                    let write = random.one_in(4).then(|| Op::random_write(random, value));
+                    (random.one_in(2), write)
+                };
+                Op::Walk(bounds(random), (0..random.below(16)).map(|_| moved(random)).collect())
+            }
+            10 => Op::RolledBack((0..1 + random.below(5)).map(|_| Op::random(random, value)).collect()),
+            _ => Op::random_write(random, value),
+        }
+    }
+
+    pub(super) fn random_write(random: &mut Random, value: &[u8]) -> Op {
+        match random.below(6) {
+            0..4 => Op::Insert(key(random), value.to_vec()),
+            4 => Op::Remove(key(random)),
+            // Never inverted, because a removal of an inverted range is no write.
             _ => {
-                // Never inverted, because a removal of an inverted range is no write.
-                let (from, more) = (random.below(KEYS), random.below(KEYS));
-                let end = |n: u64| vec![b'a' + n as u8];
-                Op::RemoveRange((Bound::Included(end(from)), Bound::Included(end(from + more))))
+                let mut ends = [key(random), key(random)];
+                ends.sort();
+                Op::RemoveRange(ends.map(Bound::Included).into())
             }
         }
     }
@@ -65,6 +80,14 @@ impl Op {
     /// Whether the operation is a write without a read.
     pub(super) fn is_write(&self) -> bool {
         matches!(self, Op::Insert(..) | Op::Remove(_) | Op::RemoveRange(_))
+    }
+
+    /// Whether the operation writes.
+    pub(super) fn writes(&self) -> bool {
+        match self {
+            Op::Walk(_, moves) => moves.iter().any(|(_, write)| write.is_some()),
+            _ => self.is_write(),
+        }
     }
 
     pub(super) fn run(&self, transaction: &Transaction) -> Result<Answer, Error> {
@@ -75,10 +98,14 @@ impl Op {
             Op::GetMany(keys) => transaction.get_many(keys)?.into_iter().map(value).collect(),
             Op::First => vec![answer(transaction.first()?)],
             Op::Last => vec![answer(transaction.last()?)],
-            Op::Walk(bounds, ends) => {
+            Op::Walk(bounds, moves) => {
                 let mut iter = transaction.range(bounds.clone());
-                let step = |front: &bool| if *front { iter.next() } else { iter.next_back() };
-                ends.iter().map(step).map(|entry| Ok(answer(entry.transpose()?))).collect::<Result<_, Error>>()?
+                let step = |(is_front, write): &(bool, Option<Op>)| {
+                    let entry = if *is_front { iter.next() } else { iter.next_back() };
+                    write.iter().try_for_each(|write| write.run(transaction).map(drop))?;
+                    Ok(answer(entry.transpose()?))
+                };
+                moves.iter().map(step).collect::<Result<_, Error>>()?
             }
             Op::Insert(key, value) => transaction.insert(key, value).map(|()| Vec::new())?,
             Op::Remove(key) => transaction.remove(key).map(|()| Vec::new())?,
@@ -101,16 +128,21 @@ impl Op {
             Op::GetMany(keys) => keys.iter().map(get).collect(),
             Op::First => vec![entry(model.iter().next())],
             Op::Last => vec![entry(model.iter().next_back())],
-            Op::Walk(bounds, ends) => {
-                let within = model.iter().filter(|(key, _)| std::ops::RangeBounds::contains(bounds, *key));
-                let mut rest: VecDeque<_> = within.collect();
-                let mut is_over = false;
-                let step = |front: &bool| {
-                    let found = if *front { rest.pop_front() } else { rest.pop_back() };
-                    is_over |= found.is_none();
-                    entry(found.filter(|_| !is_over))
+            Op::Walk(bounds, moves) => {
+                // Each entry is the first or the last one, at that moment, between those already yielded.
+                let (mut rest, mut is_over) = (bounds.clone(), false);
+                let step = |(is_front, write): &(bool, Option<Op>)| {
+                    let mut left = model.iter().filter(|(key, _)| !is_over && rest.contains(*key));
+                    let found = entry(if *is_front { left.next() } else { left.next_back() });
+                    match &found {
+                        Some((key, _)) if *is_front => rest.0 = Bound::Excluded(key.clone()),
+                        Some((key, _)) => rest.1 = Bound::Excluded(key.clone()),
+                        None => is_over = true,
+                    }
+                    write.iter().for_each(|write| drop(write.run_on_model(model)));
+                    found
                 };
-                ends.iter().map(step).collect()
+                moves.iter().map(step).collect()
             }
             Op::Insert(key, value) => {
                 model.insert(key.clone(), value.clone());
@@ -121,7 +153,7 @@ impl Op {
                 Vec::new()
             }
             Op::RemoveRange(bounds) => {
-                model.retain(|key, _| !std::ops::RangeBounds::contains(bounds, key));
+                model.retain(|key, _| !bounds.contains(key));
                 Vec::new()
             }
             Op::RolledBack(ops) => {
@@ -144,7 +176,7 @@ pub(super) struct Committed {
 
 impl Committed {
     fn writes(&self) -> bool {
-        self.steps.iter().any(|(op, _)| op.is_write())
+        self.steps.iter().any(|(op, _)| op.writes())
     }
 }
 
@@ -176,7 +208,7 @@ fn what_is_not_serial_is_found() {
     let of = |seqno, after, steps| Committed { seqno, after, steps };
     let walk = |found: Option<&[u8]>| {
         let entry = found.map(|key| (key.to_vec(), b"1".to_vec()));
-        (Op::Walk((Bound::Unbounded, Bound::Unbounded), vec![true]), vec![entry])
+        (Op::Walk((Bound::Unbounded, Bound::Unbounded), vec![(true, None)]), vec![entry])
     };
     let serial = vec![
         of(1, 0, vec![get(&a, None), insert(b"b", b"1")]),

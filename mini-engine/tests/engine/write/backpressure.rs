@@ -93,8 +93,7 @@ fn a_damaged_table_below_stops_writers_with_its_name_until_it_is_restored_and_le
 #[test]
 fn compactions_that_fail_for_another_reason_stop_writers_until_they_succeed() {
     // Catches writers that continue without limit while all compactions fail, and writers that wait for ever.
-    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
-    let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
+    let (_dir, fs, db) = hooked(small);
     fs.answer_where(Answer::Fail(ErrorKind::PermissionDenied), |event| {
         event.is(Op::Create, ".sst") && on_compaction_thread()
     });
@@ -144,8 +143,7 @@ fn writers_flushes_and_loads_wait_for_compactions_that_fall_behind() {
 #[test]
 fn a_flush_that_waits_for_a_compaction_without_space_says_so() {
     // Catches a `flush` or a `close` that waits until the disk has space.
-    let (dir, fs) = (TempDir::new().unwrap(), unmapped());
-    let db = small(Db::builder(dir.path())).file_system(fs.arc()).open().unwrap();
+    let (dir, fs, db) = hooked(small);
     fs.answer_where(Answer::Fail(ErrorKind::StorageFull), |event| {
         event.is(Op::Write, ".sst") && on_compaction_thread()
     });
