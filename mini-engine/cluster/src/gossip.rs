@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::clock::{ClockOffset, WallClock, ahead_of_most};
@@ -67,18 +67,27 @@ async fn tick(local: &Local, groups: &Groups) {
 
 /// Lets the groups' clocks see the applied instants, purges the logs, and decides whether the groups accept more data, again and again.
 async fn take_care(local: &Local, groups: &Groups) {
-    let (parts, one_compaction) = (&local.parts, Arc::default());
+    let parts = &local.parts;
+    // The time of the next compaction of a group without room, of which there is one at a time; and the group that was the last one.
+    let (next, mut last) = (Arc::new(Mutex::new(None)), 0);
     loop {
         let (here, space) = (groups.here(), local.measure(groups));
         let keep_log = parts.keep_log.min(space.map_or(u64::MAX, |space| space.free / 2));
         let keep_log = (keep_log / here.len().max(1) as u64).max(LEAST_KEPT_LOG);
         let (lacking, lacks_room) = (groups.lacking(), groups.lacks_room());
+        here.values().for_each(|group| group.measure(parts.max_group));
+        let due: Vec<_> = here.values().filter(|group| group.is_due(lacks_room)).collect();
+        if let Some(group) = due.iter().find(|group| group.number > last).or(due.first())
+            && let Ok(next) = Arc::clone(&next).try_lock_owned()
+            && next.is_none_or(|next| next <= Instant::now())
+        {
+            last = group.number;
+            group.compact(next);
+        }
         let care = here.values().map(async |group| {
             _ = group.clock.millis();
-            let is_too_large = group.has_more_than(parts.max_group);
-            group.compact(lacks_room || is_too_large, &one_compaction);
             group.purge(keep_log).await;
-            group.decide_growth(&lacking, is_too_large).await;
+            group.decide_growth(&lacking).await;
         });
         // Not longer: a group that waits for its disk must not delay the others.
         timeout(ROUND, join_all(care)).await.ok();

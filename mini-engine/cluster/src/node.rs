@@ -103,7 +103,7 @@ impl Node {
         }
         dialer.starts = Starts::load(logs.db().clone(), record.as_ref().map(Record::identity))?;
         let (dialer, ended) = (Arc::new(dialer), Arc::default());
-        let max_group = settings.max_bytes.unwrap_or(u64::MAX);
+        let max_group = settings.max_bytes.filter(|bytes| *bytes > 0).unwrap_or(u64::MAX);
         let parts = Parts {
             dir,
             files,

@@ -34,8 +34,8 @@ pub struct Settings {
     /// While less is free on the node's disk, it accepts no writes that add data; 0 turns this off. By default a fiftieth of the disk, from 1 to 8 GiB, but
     /// at most a tenth of the disk.
     pub min_free_bytes: Option<u64>,
-    /// While the tables of a group have more bytes on this node, the node accepts no writes that add data to the group, as its leader; by default there is
-    /// no limit. What a memtable has does not count.
+    /// While the tables of a group have more bytes on this node, the node accepts no writes that add data to the group, as its leader; by default, and with 0,
+    /// there is no limit. What a memtable has does not count.
     pub max_bytes: Option<u64>,
 }
 

@@ -179,9 +179,8 @@ impl ControlClient {
             // Only the leader has this information. The leader has it only after the node's first reply.
             let found = self.describe_by_leader(to, group).await?;
             let behind = found.and_then(|found| Some(found.last.saturating_sub(*found.matched.get(&node)?)));
-            let Some(behind) = behind else { return Ok(None) };
-            progress(group, behind);
-            if behind > LEVEL {
+            if behind.inspect(|behind| progress(group, *behind)).is_none_or(|behind| behind > LEVEL) {
+                silent = None;
                 return Ok(None);
             }
             // A node that does not answer for a moment may still catch up.

@@ -33,15 +33,6 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The channel to a read that waits for a barrier.
 pub(super) type Waiting = oneshot::Sender<Result<(), Refused>>;
 
-/// The compactions of a group while it lacks room; locked while one runs.
-#[derive(Debug, Default)]
-pub(super) struct Pace {
-    /// The time of the next compaction.
-    pub(super) next: Option<Instant>,
-    /// The last entry whose effect the last compaction has seen: before another one is applied, nothing can be removed.
-    pub(super) applied: Option<u64>,
-}
-
 /// A group on this node.
 pub(crate) struct Group {
     pub(crate) number: u32,
@@ -53,7 +44,9 @@ pub(crate) struct Group {
     /// The bytes of the proposals that were applied since they last led to a snapshot.
     pub(super) applied_bytes: Arc<AtomicU64>,
     pub(super) refuses_growth: AtomicBool,
-    pub(super) pace: Mutex<Pace>,
+    pub(super) is_too_large: AtomicBool,
+    /// The entry up to which the group was compacted last because it lacked room, and the time; locked while it is compacted.
+    pub(super) compacted: tokio::sync::Mutex<Option<(u64, Instant)>>,
     /// The time of the last message of a leader.
     pub(super) heard: Mutex<Option<Instant>>,
     /// The time without a leader after which another one is elected.
@@ -205,7 +198,7 @@ impl Group {
     }
 
     /// Ends the group on this node.
-    pub(crate) async fn stop(self: &Arc<Self>) {
+    pub(crate) async fn stop(&self) {
         self.failure.stop();
         if let Err(error) = self.raft.shutdown().await {
             tracing::warn!(group = self.number, %error, "a task of a group has failed");
@@ -214,7 +207,6 @@ impl Group {
             tracing::warn!(group = self.number, %error, "could not flush the database of a group");
         }
         // A compaction ends, and drops its handle.
-        let group = Arc::clone(self);
-        spawn_blocking(move || drop(group.pace.lock())).await.ok();
+        drop(self.compacted.lock().await);
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct NodeArgs {
     /// Accept no writes that add data while less is free on the disk; 0 turns this off. By default 2% of the disk, from 1G to 8G, but at most 10%
     #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
     min_free_bytes: Option<u64>,
-    /// Accept no writes that add data to a group while its tables have more bytes. By default there is no limit
+    /// Accept no writes that add data to a group that this node leads while its tables have more bytes. By default, and with 0, there is no limit
     #[arg(long, value_name = "BYTES", requires = "cluster", value_parser = size::parse)]
     max_bytes: Option<u64>,
 }
