@@ -80,7 +80,15 @@ fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.get().frozen.is_empty()) {
         core.lock().flushing.is_running = true;
-        let flushed = core.with_reserve(|| flush::flush_oldest(core));
+        let flush = || core.with_reserve(|| flush::flush_oldest(core));
+        let flushed = match flush() {
+            // Callers wait for this flush, and there are handles now.
+            Err(error) if error.is_want_of_handles() => {
+                make_way(core, &error);
+                flush()
+            }
+            flushed => flushed,
+        };
         core.lock().flushing.is_running = false;
         match flushed {
             Ok(()) => backoff.reset(),
@@ -101,10 +109,11 @@ fn flush_loop(core: &Core) {
     }
 }
 
-/// Closes tables if file handles ran out, so that the next attempt has some.
+/// Closes tables, and the logs of views that no reader uses any more, if file handles ran out, so that the next attempt has some.
 fn make_way(core: &Core, error: &Error) {
     if error.is_want_of_handles() {
         core.store.tables.make_way();
+        core.remove_obsolete();
     }
 }
 
