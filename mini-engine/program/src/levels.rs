@@ -93,10 +93,9 @@ mod tests {
             level
         };
         let mut metrics = Metrics::default();
-        let empty = LevelMetrics::default();
         metrics.levels = vec![
             level(2, 2, 1 << 20, 9 << 20, 8 << 20, 9 << 20),
-            empty,
+            LevelMetrics::default(),
             level(1, 9, 16 << 20, 8 << 20, 30 << 20, 34 << 20),
         ];
         (metrics.flushed_user_bytes, metrics.oldest_run_bytes) = (8 << 20, 16 << 20);

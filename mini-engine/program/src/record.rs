@@ -235,26 +235,31 @@ fn print_field(out: &mut dyn Write, format: Format, name: &str, bytes: &[u8]) ->
 mod tests {
     use super::*;
 
-    fn line_of(format: Format, key: &[u8], value: &[u8]) -> Vec<u8> {
+    fn line_of(format: Format, fields: &Fields<'_>) -> String {
         let mut line = Vec::new();
-        print(&mut line, format, &Fields { key: Some(key), value: Some(value), ..Fields::default() }).unwrap();
-        assert_eq!(line.pop(), Some(b'\n'));
-        line
+        print(&mut line, format, fields).unwrap();
+        String::from_utf8(line).unwrap()
+    }
+
+    fn line_of_entry(entry: &Entry<'_>) -> String {
+        let mut line = Vec::new();
+        print_entry(&mut line, entry).unwrap();
+        String::from_utf8(line).unwrap()
+    }
+
+    fn entry(value: Option<&[u8]>) -> Entry<'_> {
+        Entry { seqno: 7, keyspace: 0, key: b"k", end: None, value, expiry: None, is_behind_damage: false }
     }
 
     #[test]
     fn what_dump_prints_import_refuses() {
         // Catches a removal that is printed like an empty value, and old versions of a log that are imported as new ones.
-        let entry =
-            |value| Entry { seqno: 7, keyspace: 0, key: b"k", end: None, value, expiry: None, is_behind_damage: true };
         let ranges = [(&b"m"[..], r#""to":"m""#), (b"m\xff", r#""to_hex":"6dff""#), (b"", r#""to":"""#)];
         let removals =
             ranges.map(|(end, to)| (Entry { end: Some(end), ..entry(None) }, format!("{to},\"removed\":true")));
         let keys = [(entry(Some(b"v")), r#""value":"v""#.to_owned()), (entry(None), r#""removed":true"#.to_owned())];
         for (entry, printed) in keys.into_iter().chain(removals) {
-            let mut line = Vec::new();
-            print_entry(&mut line, &entry).unwrap();
-            let line = String::from_utf8(line).unwrap();
+            let line = line_of_entry(&Entry { is_behind_damage: true, ..entry });
             assert_eq!(line, format!("{{\"seqno\":7,\"key\":\"k\",{printed},\"behind_damage\":true}}\n"));
             let refused = parse(line.trim_end().as_bytes(), Format::Json).unwrap_err();
             assert!(refused.starts_with("expected the fields key and value, found"), "{refused}");
@@ -264,89 +269,59 @@ mod tests {
     #[test]
     fn json_prefers_text_and_says_which_field_is_hexadecimal() {
         // Catches lossy replacement characters, and hexadecimal output that is not marked as such.
-        assert_eq!(line_of(Format::Json, b"k", b"\xff"), br#"{"key":"k","value_hex":"ff"}"#);
-        assert_eq!(line_of(Format::JsonHex, b"k", b"v"), br#"{"key_hex":"6b","value_hex":"76"}"#);
+        for (format, value, expected) in [
+            (Format::Json, &b"\xff"[..], r#"{"key":"k","value_hex":"ff"}"#),
+            (Format::JsonHex, b"v", r#"{"key_hex":"6b","value_hex":"76"}"#),
+        ] {
+            let fields = Fields { key: Some(b"k"), value: Some(value), ..Fields::default() };
+            assert_eq!(line_of(format, &fields), format!("{expected}\n"));
+        }
     }
 
     #[test]
     fn json_carries_the_time_at_which_a_record_expires() {
         // Catches a lost expiry, and a time in another unit.
-        let line = br#"{"key":"k","value":"v","expires_at":1500}"#;
-        let record = parse(line, Format::Json).unwrap();
+        let line = r#"{"key":"k","value":"v","expires_at":1500}"#;
+        let record = parse(line.as_bytes(), Format::Json).unwrap();
         assert_eq!(record.expiry, Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1500)));
-        let mut printed = Vec::new();
-        let (key, value) = (Some(&*record.key), Some(&*record.value));
-        let fields = Fields { key, value, expiry: Some(record.expiry), ..Fields::default() };
-        print(&mut printed, Format::Json, &fields).unwrap();
-        assert_eq!(printed, [&line[..], b"\n"].concat());
-        print_entry(
-            &mut printed,
-            &Entry {
-                keyspace: 0,
-                seqno: 7,
-                key: b"k",
-                end: None,
-                value: Some(b"v"),
-                expiry: record.expiry,
-                is_behind_damage: false,
-            },
-        )
-        .unwrap();
-        assert!(printed.ends_with(b"{\"seqno\":7,\"key\":\"k\",\"value\":\"v\",\"expires_at\":1500}\n"));
+        let (key, value, expiry) = (Some(&*record.key), Some(&*record.value), Some(record.expiry));
+        assert_eq!(line_of(Format::Json, &Fields { key, value, expiry, ..Fields::default() }), format!("{line}\n"));
+        let dumped = line_of_entry(&Entry { expiry: record.expiry, ..entry(Some(b"v")) });
+        assert_eq!(dumped, "{\"seqno\":7,\"key\":\"k\",\"value\":\"v\",\"expires_at\":1500}\n");
     }
 
     #[test]
     fn lines_that_are_no_record_are_refused_with_a_reason() {
         // Catches a malformed line that is accepted as a record, with a guessed key or value, or with the last of two.
-        let refused: [(&str, Format, &str); 21] = [
-            ("no separator", Format::Tab, "expected a tab between key and value, found none"),
-            ("", Format::Tab, "expected a tab between key and value, found none"),
-            ("6b 76", Format::Hex, "expected a tab between key and value, found none"),
-            ("6\t76", Format::Hex, "key is not hexadecimal: expected an even number of digits, found 1"),
-            ("6b\tzz", Format::Hex, "value is not hexadecimal: expected a digit at column 1, found 'z'"),
-            ("[]", Format::Json, "expected a JSON object, found another value"),
-            (r#"{"key":"k"}"#, Format::Json, "expected a field value, found none"),
-            (r#"{"value":"v"}"#, Format::Json, "expected a field key, found none"),
-            (r#"{"key":"k","value":1}"#, Format::Json, "expected a string as value, found another value"),
-            (
-                r#"{"key":"k","value":"","expires_at":"tomorrow"}"#,
-                Format::Json,
-                "expected milliseconds since 1970 as expires_at, found another value",
-            ),
-            (r#"{"key":"k","key":"l","value":"v"}"#, Format::Json, "expected one field key, found two"),
-            (r#"{"key":"k","value":"v","value":"v"}"#, Format::Json, "expected one field value, found two"),
-            (
-                r#"{"key_hex":"6b","value":"v","k\u0065y_hex":"6c"}"#,
-                Format::Json,
-                "expected one field key_hex, found two",
-            ),
-            (
-                r#"{"keyspace":"a","key":"k","keyspace":"b","value":"v"}"#,
-                Format::Json,
-                "expected one field keyspace, found two",
-            ),
-            (
-                r#"{"key":"k","expires_at":1,"value":"v","expires_at":2}"#,
-                Format::Json,
-                "expected one field expires_at, found two",
-            ),
-            (r#"{"key":null,"value":"v"}"#, Format::Json, "expected a string as key, found another value"),
-            (r#"{"key":["k"],"value":"v"}"#, Format::Json, "expected a string as key, found another value"),
-            (
-                r#"{"key":"k","value":"v","expires_at":1.5}"#,
-                Format::Json,
-                "expected milliseconds since 1970 as expires_at, found another value",
-            ),
-            (r#""key""#, Format::Json, "expected a JSON object, found another value"),
-            (r#"{"key":"k","ttl":"1"}"#, Format::Json, "expected the fields key and value, found \"ttl\""),
-            (
-                r#"{"key":"k","key_hex":"6b","value":""}"#,
-                Format::Json,
-                "expected one of text and hexadecimal, found both beside key_hex",
-            ),
-        ];
-        for (line, format, reason) in refused {
+        let refuses = |line: &str, format, reason: &str| {
             assert_eq!(parse(line.as_bytes(), format).unwrap_err(), reason, "{line}");
+        };
+        for (line, format) in [("no separator", Format::Tab), ("", Format::Tab), ("6b 76", Format::Hex)] {
+            refuses(line, format, "expected a tab between key and value, found none");
+        }
+        refuses("6\t76", Format::Hex, "key is not hexadecimal: expected an even number of digits, found 1");
+        refuses("6b\tzz", Format::Hex, "value is not hexadecimal: expected a digit at column 1, found 'z'");
+        for (line, expected) in [
+            ("[]", "a JSON object, found another value"),
+            (r#""key""#, "a JSON object, found another value"),
+            (r#"{"key":"k"}"#, "a field value, found none"),
+            (r#"{"value":"v"}"#, "a field key, found none"),
+            (r#"{"key":"k","value":1}"#, "a string as value, found another value"),
+            (r#"{"key":null,"value":"v"}"#, "a string as key, found another value"),
+            (r#"{"key":["k"],"value":"v"}"#, "a string as key, found another value"),
+            (r#"{"key":"k","key":"l","value":"v"}"#, "one field key, found two"),
+            (r#"{"key":"k","value":"v","value":"v"}"#, "one field value, found two"),
+            (r#"{"key_hex":"6b","value":"v","k\u0065y_hex":"6c"}"#, "one field key_hex, found two"),
+            (r#"{"keyspace":"a","key":"k","keyspace":"b","value":"v"}"#, "one field keyspace, found two"),
+            (r#"{"key":"k","expires_at":1,"value":"v","expires_at":2}"#, "one field expires_at, found two"),
+            (r#"{"key":"k","ttl":"1"}"#, "the fields key and value, found \"ttl\""),
+            (r#"{"key":"k","key_hex":"6b","value":""}"#, "one of text and hexadecimal, found both beside key_hex"),
+        ] {
+            refuses(line, Format::Json, &format!("expected {expected}"));
+        }
+        for time in [r#""tomorrow""#, "1.5"] {
+            let line = format!(r#"{{"key":"k","value":"v","expires_at":{time}}}"#);
+            refuses(&line, Format::Json, "expected milliseconds since 1970 as expires_at, found another value");
         }
         for text in ["{\"key\"", r#"{"key":"k","value":"v"}{}"#, r#"{"key":"\ud800","value":"v"}"#] {
             assert!(parse(text.as_bytes(), Format::Json).unwrap_err().starts_with("not JSON: "), "{text}");

@@ -300,18 +300,14 @@ mod tests {
     #[test]
     fn durations_from_nanoseconds_to_hours_are_kept_to_three_digits() {
         // Catches a histogram that keeps its first bounds, and so records every duration as a few microseconds at most.
-        let mut done = Done::new();
-        let nanoseconds = Duration::from_nanos(120);
-        let milliseconds = Duration::from_millis(13);
-        let seconds = Duration::from_secs(2);
-        let minutes = Duration::from_secs(3 * 60);
-        let hours = Duration::from_secs(5 * 3600);
+        let (nanoseconds, milliseconds) = (Duration::from_nanos(120), Duration::from_millis(13));
+        let [seconds, minutes, hours] = [2, 3 * 60, 5 * 3600].map(Duration::from_secs);
         // One of 10,000 operations took hours, and another thread has recorded half of the operations.
-        let mut other = Done::new();
+        let (mut done, mut other) = (Done::new(), Done::new());
         for done in [&mut done, &mut other] {
-            [(nanoseconds, 2000), (milliseconds, 2950), (seconds, 40), (minutes, 9)]
-                .into_iter()
-                .for_each(|(took, times)| (0..times).for_each(|_| done.note(took)));
+            for (took, times) in [(nanoseconds, 2000), (milliseconds, 2950), (seconds, 40), (minutes, 9)] {
+                (0..times).for_each(|_| done.note(took));
+            }
         }
         done.note(hours);
         other.note(minutes);

@@ -8,19 +8,16 @@
 //! line would show as an old value. Before the kill, a process gets only a few batches more than it has to acknowledge, and never the last lines
 //! of the input. So no import can finish, however late the kill comes.
 
-use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_engine::{Db, Keyspace};
-use proof::Random;
-
-use crate::support::{Room, finished, kill_seed, piped, program};
 use proof::environment::{number, step};
+use proof::{Map, Random, entries};
+
+use crate::support::{Room, kill_seed, names};
 
 const ROUNDS: usize = 50;
 const LINES: usize = 30_000;
@@ -34,28 +31,10 @@ const MEMTABLE_BYTES_PER_LINE: usize = 35;
 const LEAST_PACE: Duration = Duration::from_micros(100);
 const SIGKILL: i32 = 9;
 
-type State = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The size of an input, and the values that depend on it.
-#[derive(Clone, Copy)]
-struct Size {
-    lines: usize,
-}
-
-impl Size {
-    fn batch(self) -> usize {
-        self.lines / BATCHES
-    }
-
-    fn memtable_bytes(self) -> usize {
-        (self.lines * MEMTABLE_BYTES_PER_LINE).max(4096)
-    }
-}
-
 /// The input: key, and a value that begins with the number of its line.
-fn input(random: &mut Random, size: Size) -> Vec<(String, String)> {
-    (0..size.lines)
-        .map(|n| (format!("key {:05}", random.index(size.lines)), format!("{n} {}", "v".repeat(random.index(120)))))
+fn input(random: &mut Random, lines: usize) -> Vec<(String, String)> {
+    (0..lines)
+        .map(|n| (format!("key {:05}", random.index(lines)), format!("{n} {}", "v".repeat(random.index(120)))))
         .collect()
 }
 
@@ -64,40 +43,14 @@ fn text(lines: &[(String, String)]) -> String {
 }
 
 /// The contents of a database after the first lines of the input.
-fn state_after(lines: &[(String, String)]) -> State {
+fn state_after(lines: &[(String, String)]) -> Map {
     lines.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
-}
-
-/// The database of a round, and the keyspace that the import fills; rounds alternate between keyspaces.
-#[derive(Clone, Copy)]
-struct Target<'a> {
-    database: &'a Path,
-    keyspace: Option<&'a str>,
-}
-
-fn start_import(target: Target<'_>, size: Size) -> Child {
-    let (memtable_bytes, batch) = (size.memtable_bytes().to_string(), size.batch().to_string());
-    let mut import = program();
-    import.args(["import", "--synced", "--memtable-bytes", &memtable_bytes, "--batch", &batch]);
-    import.args(target.keyspace.iter().flat_map(|name| ["--keyspace", name])).arg(target.database).arg("-");
-    piped(import)
-}
-
-/// The next acknowledgement, or `None` when the process has ended.
-fn next_ack(stdout: &mut BufReader<ChildStdout>) -> Option<usize> {
-    let mut line = String::new();
-    stdout.read_line(&mut line).expect("read");
-    // A line that the kill cut off acknowledges nothing.
-    let number = line.strip_suffix('\n')?;
-    Some(number.strip_prefix("acked ").expect("an ack").parse().expect("a number"))
 }
 
 /// Starts an import of `text`. Kills it once it has acknowledged `batches` batches and continued for `part` of the time of one batch. Returns the
 /// number of acknowledged lines.
-fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, part: f64) -> usize {
-    let mut child = start_import(target, size);
-    let mut stdin = child.stdin.take().expect("piped");
-    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+fn killed_import(room: &Room, args: &str, text: &str, batches: usize, part: f64) -> usize {
+    let (mut child, mut stdin, mut acks) = room.begin_import(args);
     let mut acked = 0;
     thread::scope(|threads| {
         let feeder = threads.spawn(move || {
@@ -108,7 +61,7 @@ fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, par
         });
         let mut begun = Instant::now();
         for batch in 0..batches {
-            acked = next_ack(&mut stdout).expect("an import that goes on");
+            acked = acks.next().expect("an import that goes on");
             if batch == 0 {
                 // The time before the first acknowledgement includes the start of the process.
                 begun = Instant::now();
@@ -121,27 +74,24 @@ fn killed_import(target: Target<'_>, size: Size, text: &str, batches: usize, par
         drop(feeder.join().expect("feeder"));
     });
     // The last acknowledgements before the kill may still be in the pipe.
-    while let Some(ack) = next_ack(&mut stdout) {
-        acked = ack;
-    }
+    acked = acks.last().unwrap_or(acked);
     let status = child.wait().expect("wait");
     assert_eq!(status.signal(), Some(SIGKILL), "{status}");
     acked
 }
 
-fn read_all(target: Target<'_>) -> State {
-    let db = Db::open(target.database).expect("a killed import leaves a sound database");
-    let keyspace = target.keyspace.map_or_else(|| Keyspace::clone(&db), |name| db.keyspace(name).expect("a keyspace"));
-    assert!(target.keyspace.is_none() || db.first().expect("readable").is_none());
-    let state = keyspace.iter().map(|record| record.map(|(key, value)| (key.to_vec(), value.to_vec())));
-    let state = state.collect::<Result<State, _>>().expect("readable");
+/// The contents of the only keyspace that has any.
+fn read_all(room: &Room, keyspace: Option<&str>) -> Map {
+    let db = Db::open(room.database()).expect("a killed import leaves a sound database");
+    assert!(keyspace.is_none() || db.first().expect("readable").is_none());
+    let state = entries(&keyspace.map_or_else(|| Keyspace::clone(&db), |name| db.keyspace(name).expect("a keyspace")));
     assert!(db.verify().expect("verify").problems.is_empty());
     db.close().expect("close");
     state
 }
 
 /// The number of stored lines: the highest line number in a value.
-fn lines_in(state: &State) -> usize {
+fn lines_in(state: &Map) -> usize {
     let number = |value: &Vec<u8>| {
         let text = std::str::from_utf8(value).expect("text");
         text.split(' ').next().expect("a number").parse::<usize>().expect("a number")
@@ -150,22 +100,10 @@ fn lines_in(state: &State) -> usize {
 }
 
 /// Whether a memtable was filled and replaced: a second log or a table exists.
-fn has_rotated(database: &Path) -> bool {
-    let entries = std::fs::read_dir(database).into_iter().flatten();
-    let names: Vec<_> =
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
-    let ending = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).count();
-    ending(".log") > 1 || ending(".sst") > 0
-}
-
-fn import_rest(target: Target<'_>, size: Size, lines: &[(String, String)]) {
-    let mut child = start_import(target, size);
-    let mut stdin = child.stdin.take().expect("piped");
-    let rest = text(lines);
-    thread::scope(|threads| {
-        threads.spawn(move || stdin.write_all(rest.as_bytes()).expect("feed"));
-        finished(child).ended(0);
-    });
+fn has_rotated(room: &Room) -> bool {
+    let count =
+        |ending: &str| names(&room.database()).iter().filter(|name| name.to_string_lossy().ends_with(ending)).count();
+    room.database().exists() && (count(".log") > 1 || count(".sst") > 0)
 }
 
 #[test]
@@ -174,35 +112,33 @@ fn every_acknowledged_line_survives_a_kill_and_the_rest_can_follow() {
     // brings old ones back, and a recovered database that refuses writes.
     let mut random = Random(kill_seed());
     let rounds = number("KILL_ROUNDS").map_or(ROUNDS / step(3), |rounds| rounds as usize);
-    let size = Size { lines: number("KILL_LINES").map_or(LINES, |lines| lines as usize) };
-    assert!(
-        size.lines >= BATCHES && size.lines.is_multiple_of(BATCHES),
-        "KILL_LINES: expected a multiple of {BATCHES}"
-    );
+    let size = number("KILL_LINES").map_or(LINES, |lines| lines as usize);
+    assert!(size >= BATCHES && size.is_multiple_of(BATCHES), "KILL_LINES: expected a multiple of {BATCHES}");
+    let (batch, memtable_bytes) = (size / BATCHES, (size * MEMTABLE_BYTES_PER_LINE).max(4096));
     let (mut midway, mut rotated) = (0, 0);
     for round in 0..rounds {
         let lines = input(&mut random, size);
-        let (offered, _) = lines.split_at(size.lines - size.batch());
-        let batches = random.index(offered.len() / size.batch());
-        let offered = &offered[..offered.len().min((batches + BATCHES_AHEAD) * size.batch())];
+        let batches = random.index(BATCHES - 1);
+        let offered = &lines[..(batches + BATCHES_AHEAD).min(BATCHES - 1) * batch];
         let part = random.index(2000) as f64 / 1000.0;
         let room = Room::new();
-        let database = room.database();
-        let target = Target { database: &database, keyspace: (round % 2 == 1).then_some("users") };
+        let keyspace = (round % 2 == 1).then_some("users");
+        let option = keyspace.map(|name| format!("--keyspace {name}")).unwrap_or_default();
+        let args = format!("--memtable-bytes {memtable_bytes} --batch {batch} {option}");
 
-        let acked = killed_import(target, size, &text(offered), batches, part);
-        rotated += usize::from(has_rotated(&database));
-        midway += usize::from(0 < acked && acked < size.lines);
+        let acked = killed_import(&room, &args, &text(offered), batches, part);
+        rotated += usize::from(has_rotated(&room));
+        midway += usize::from(0 < acked && acked < size);
 
-        let state = read_all(target);
+        let state = read_all(&room, keyspace);
         let survived = lines_in(&state);
         let context = format!("round {round}: {acked} lines acknowledged, {survived} found");
         assert!(acked <= survived, "{context}");
-        assert!(survived <= offered.len() && survived.is_multiple_of(size.batch()), "{context}: part of a batch");
+        assert!(survived <= offered.len() && survived.is_multiple_of(batch), "{context}: part of a batch");
         assert!(state == state_after(&lines[..survived]), "{context}: not the first lines of the input");
 
-        import_rest(target, size, &lines[survived..]);
-        assert!(read_all(target) == state_after(&lines), "{context}: the rest did not follow");
+        room.import(&format!("- --synced {args}"), text(&lines[survived..]).as_bytes()).ended(0);
+        assert!(read_all(&room, keyspace) == state_after(&lines), "{context}: the rest did not follow");
     }
     println!("{midway} of {rounds} killed midway, {rotated} past a rotation");
     assert!(midway * 3 >= rounds, "only {midway} of {rounds} imports were killed midway");

@@ -96,27 +96,3 @@ fn a_torn_manifest_and_what_is_set_aside_are_told() {
     assert!(lines[1].starts_with(&format!("{}.aside: ", table.display())), "{said}");
     check_says(lines[1], "keep it until");
 }
-
-#[test]
-fn a_damaged_table_is_set_aside_on_request_listed_and_dropped() {
-    // Catches a `--quarantine` without effect, a loss without a message, and a database that later opens only with the flag.
-    let room = Room::holding("a\t1\nb\t2\n");
-    room.run("compact").text();
-    let table = room.file(".sst");
-    room.prints(&[("put c 3", "")]);
-    flip(&table, 3);
-    // A reading command ignores the damaged file, and leaves it in place.
-    let (value, said) = room.run("get --quarantine c").ended(0);
-    check_says(&said, &format!("{}|opened read-only", table.display()));
-    assert!(value == "3\n" && table.exists() && !said.contains(".aside"), "{said}");
-    let aside = format!("{}.aside", table.display());
-    check_says(&room.run("quarantine --quarantine").ended(0).1, &format!("{aside}|quarantine --drop"));
-    room.run("get a").ended(3);
-    let listed = room.run("quarantine").text();
-    let fields: Vec<&str> = listed.trim_end().split('\t').collect();
-    assert_eq!(fields[1..], [&*aside, "a", "b", "2"]);
-    room.refuses(2, &[("quarantine --drop 999", "999")]);
-    room.prints(&[(&format!("quarantine --drop {} --lose-entries", fields[0]), "")]);
-    assert_eq!(room.run("scan").ended(0), ("c\t3\n".into(), String::new()));
-    assert!(fs::metadata(aside).is_ok());
-}

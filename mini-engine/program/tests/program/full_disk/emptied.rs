@@ -6,25 +6,18 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use proof::Random;
+use proof::environment::number;
 use redis::{Commands, Connection, RedisError, cmd};
 
-use super::value;
+use super::{key, value};
 use crate::support::mount::Mount;
 use crate::support::server::Server;
-use crate::support::{PATIENCE, Room, program, wait_for};
+use crate::support::{PATIENCE, Room, check_says, wait_for};
 
 const DISK: u64 = 32 << 20;
 const ROUNDS: u64 = 10;
 /// A lower bound for the bytes of values that fit onto the disk after a removal of all others; far more do fit.
 const AT_LEAST: usize = 1 << 20;
-
-fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
-}
-
-fn key(n: u64) -> String {
-    format!("{n:08}")
-}
 
 struct Emptied {
     random: Random,
@@ -79,57 +72,39 @@ impl Emptied {
     }
 
     fn remove(&mut self, client: &mut Connection) {
-        let context = &self.context;
-        let must = |done: Result<u64, RedisError>| done.unwrap_or_else(|error| panic!("{context}: refused: {error}"));
-        match self.random.index(4) {
-            0 => {
-                for &n in self.model.keys() {
-                    assert_eq!(must(client.del(key(n))), 1, "{context}: {n}");
-                }
-                self.model.clear();
+        // All keys, one in each call; nine of ten keys, twenty in each call; or all keys by one request.
+        let (chosen, in_call): (Vec<u64>, usize) = match self.random.index(4) {
+            0 => (self.model.keys().copied().collect(), 1),
+            1 => (self.model.keys().copied().filter(|n| n % 10 > 0).collect(), 20),
+            all => {
+                let request = if all == 2 { cmd("FLUSHALL") } else { cmd("DELPREFIX").arg("0").clone() };
+                request.query::<()>(client).unwrap_or_else(|error| panic!("{}: refused: {error}", self.context));
+                return self.model.clear();
             }
-            // Removes nine of ten keys, twenty in each call.
-            1 => {
-                let gone: Vec<u64> = self.model.keys().copied().filter(|n| n % 10 > 0).collect();
-                for gone in gone.chunks(20) {
-                    assert_eq!(must(client.del(gone.iter().map(|&n| key(n)).collect::<Vec<_>>())), gone.len() as u64);
-                }
-                self.model.retain(|n, _| n % 10 == 0);
-            }
-            2 => {
-                cmd("FLUSHALL").query::<()>(client).unwrap_or_else(|error| panic!("{context}: refused: {error}"));
-                self.model.clear();
-            }
-            _ => {
-                let done = cmd("DELPREFIX").arg("0").query::<()>(client);
-                done.unwrap_or_else(|error| panic!("{context}: refused: {error}"));
-                self.model.clear();
+        };
+        for gone in chosen.chunks(in_call) {
+            let removed = client.del::<_, usize>(gone.iter().map(|&n| key(n)).collect::<Vec<_>>());
+            assert_eq!(removed, Ok(gone.len()), "{}: {gone:?}", self.context);
+            for n in gone {
+                self.model.remove(n);
             }
         }
     }
 
     /// Checks the commands on the full database, while no server has it open.
     fn commands(&self) {
-        let (db, place) = (self.mount.path("db"), Room::new());
-        let run = |args: &[&str]| {
-            let mut command = program();
-            command.arg(args[0]).arg(&db).args(&args[1..]);
-            let done = command.output().expect("it runs");
-            let said = String::from_utf8_lossy(&done.stderr).into_owned();
-            (done.status.code(), said)
-        };
-        let copy = place.path("copy");
-        let (code, said) = run(&["checkpoint", copy.to_str().expect("text")]);
-        assert_eq!(code, Some(0), "{}: checkpoint to another disk: {said}", self.context);
-        for args in [&["delete", "no such key"][..], &["compact"], &["verify"], &["stats"]] {
-            let (code, said) = run(args);
-            assert!(matches!(code, Some(0 | 1)), "{}: {args:?}: {said}", self.context);
+        println!("{}: commands", self.context);
+        let (room, other_disk) = (Room::within(self.mount.path(".")), Room::new());
+        room.run(&format!("checkpoint '{}'", other_disk.path("copy").display())).ended(0);
+        for line in ["delete 'no such key'", "compact", "verify", "stats"] {
+            let ran = room.run(line);
+            assert!(matches!(ran.code, Some(0 | 1)), "{line}: {ran:?}");
         }
-        if let (Some(4), said) = run(&["put", "too much", &"v".repeat(100_000)]) {
-            assert!(said.contains("next: make space"), "{}: {said}", self.context);
+        let put = room.run(&format!("put 'too much' {}", "v".repeat(100_000)));
+        if put.code == Some(4) {
+            check_says(&put.stderr, "next: make space");
         } else {
-            let (code, said) = run(&["delete", "too much"]);
-            assert_eq!(code, Some(0), "{}: {said}", self.context);
+            room.run("delete 'too much'").ended(0);
         }
     }
 }
@@ -139,7 +114,7 @@ fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
     // Catches a removal, start, compaction or checkpoint that is refused because the disk is full, and space that removals do not free.
     let name = "a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills";
     let Some(mount) = Mount::new(DISK, name) else { return };
-    let (seed, rounds) = (from_environment("FULL_DISK_SEED", 7), from_environment("FULL_DISK_ROUNDS", ROUNDS));
+    let (seed, rounds) = (number("FULL_DISK_SEED").unwrap_or(7), number("FULL_DISK_ROUNDS").unwrap_or(ROUNDS));
     let (model, random) = (BTreeMap::new(), Random(seed));
     let mut disk = Emptied { random, mount, context: String::new(), model, next: 0 };
     for round in 0..rounds {
@@ -160,9 +135,8 @@ fn a_database_that_fills_its_disk_is_emptied_and_filled_again_over_kills() {
             (server, client) = disk.start();
         }
         wait_for("there is room", || disk.set(&mut client).is_ok());
-        match disk.random.one_in(2) {
-            true => server.kill(),
-            false => drop(server.end()),
+        if disk.random.one_in(2) {
+            server.kill();
         }
     }
 }

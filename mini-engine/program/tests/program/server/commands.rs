@@ -10,28 +10,22 @@ use serde_json::Value as Json;
 use crate::support::Room;
 use crate::support::server::{Server, connect, syncs};
 
-/// Calls all commands as one client, in either version of the protocol.
-fn use_everything(db: &mut Connection) -> RedisResult<()> {
-    assert_eq!(cmd("PING").query::<String>(db)?, "PONG");
-    assert_eq!(db.get::<_, Option<String>>("milk")?, None);
-    db.set::<_, _, ()>("milk", "2 litres")?;
-    assert_eq!(db.get::<_, String>("milk")?, "2 litres");
-    assert!(!db.set_nx::<_, _, bool>("milk", "none")?);
-    assert_eq!(cmd("SET").arg("milk").arg("x").arg("NX").query::<Option<String>>(db)?, None);
-    assert_eq!(cmd("SET").arg("milk").arg("3").arg("XX").arg("GET").query::<String>(db)?, "2 litres");
-    db.mset::<_, _, ()>(&[("a", 1), ("b", 2)])?;
-    assert_eq!(db.mget::<_, Vec<Option<i64>>>(&["a", "nope", "b"])?, [Some(1), None, Some(2)]);
-    assert_eq!(db.incr::<_, _, i64>("a", 41)?, 42);
-    assert_eq!(db.decr::<_, _, i64>("a", 2)?, 40);
-    assert_eq!(db.append::<_, _, usize>("log", "one")?, 3);
-    assert_eq!(db.strlen::<_, usize>("log")?, 3);
-    assert_eq!(db.exists::<_, usize>(&["a", "b", "nope"])?, 2);
-    assert_eq!(db.del::<_, usize>(&["b", "log", "nope"])?, 2);
-    assert_eq!(cmd("DBSIZE").query::<usize>(db)?, 2);
+#[test]
+fn a_client_library_parses_scans_transactions_and_maps_in_both_versions() {
+    // Catches a reply that a client parses as another type, and differences between the two versions; `calls.json` has the single commands.
+    let server = Server::new(&["--allow-flushall"]);
+    for mut db in [server.client(), server.client3()] {
+        use_library(&mut db).expect("replies of the expected types");
+    }
+}
+
+fn use_library(db: &mut Connection) -> RedisResult<()> {
+    cmd("FLUSHALL").query::<()>(db)?;
+    assert!(db.set_nx::<_, _, bool>("milk", "none")? && !db.set_nx::<_, _, bool>("milk", "2 litres")?);
+    assert_eq!(db.mget::<_, Vec<Option<i64>>>(&["a", "nope"])?, [None, None]);
     let bytes: Vec<u8> = (0..=255).collect();
     db.set::<_, _, ()>(&bytes, &bytes)?;
     assert_eq!(db.get::<_, Vec<u8>>(&bytes)?, bytes);
-    db.del::<_, ()>(&bytes)?;
 
     for n in 0..200 {
         db.set::<_, _, ()>(format!("scan:{n:03}"), n)?;
@@ -41,37 +35,18 @@ fn use_everything(db: &mut Connection) -> RedisResult<()> {
     let range: Vec<(String, i64)> =
         cmd("RANGE").arg("scan:010").arg("scan:020").arg("LIMIT").arg(2).arg("REV").query(db)?;
     assert_eq!(range, [("scan:019".into(), 19), ("scan:018".into(), 18)]);
-    let prefix: Vec<(String, i64)> = cmd("PREFIX").arg("scan:00").query(db)?;
-    assert_eq!((prefix.len(), &prefix[9]), (10, &("scan:009".into(), 9)));
-
-    let transaction: (i64, i64, Vec<(String, i64)>) =
-        pipe().atomic().get("a").incr("a", 1).cmd("PREFIX").arg("a").query(db)?;
-    assert_eq!(transaction, (40, 41, vec![("a".into(), 41)]));
+    let transaction: (Option<i64>, i64, Vec<(String, i64)>) =
+        pipe().atomic().get("a").incr("a", 41).cmd("PREFIX").arg("a").query(db)?;
+    assert_eq!(transaction, (None, 41, vec![("a".into(), 41)]));
     let many: Vec<i64> = (0..1000).fold(&mut pipe(), |pipe, _| pipe.incr("many", 1)).query(db)?;
     assert!(many.into_iter().eq(1..=1000));
 
     let config: HashMap<String, String> = cmd("CONFIG").arg("GET").arg("append*").query(db)?;
     assert_eq!((&*config["appendonly"], &*config["appendfsync"]), ("yes", "always"));
-    let info: String = cmd("INFO").query(db)?;
-    assert!(info.contains("redis_version:") && info.contains("connected_clients:"), "{info}");
     let commands: Vec<Value> = cmd("COMMAND").query(db)?;
     assert_eq!(cmd("COMMAND").arg("COUNT").query::<usize>(db)?, commands.len());
     assert_eq!(cmd("WAIT").arg(1).arg(100).query::<i64>(db)?, 0);
-    let error = cmd("SUBSCRIBE").arg("x").query::<Value>(db).expect_err("no such command");
-    assert!(error.to_string().contains("unknown command"), "{error}");
-    cmd("SAVE").query::<()>(db)?;
-    // Empties the database for the run in the other version.
-    let all: Vec<String> = db.scan()?.collect::<RedisResult<_>>()?;
-    all.into_iter().try_for_each(|key| db.del(key))
-}
-
-#[test]
-fn a_client_library_uses_every_command_in_both_versions() {
-    // Catches a reply that a client parses as another type, and differences between the two versions.
-    let server = Server::new(&[]);
-    use_everything(&mut server.client()).expect("version 2");
-    use_everything(&mut server.client3()).expect("version 3");
-    server.end();
+    Ok(())
 }
 
 #[test]
@@ -98,24 +73,6 @@ fn counters_of_many_clients_lose_no_increment() {
     let count = CLIENTS * ROUNDS;
     assert_eq!(db.mget::<_, Vec<usize>>(&["count", "left", "right"]).expect("mget"), [count; 3]);
     assert_eq!(db.strlen::<_, usize>("log").expect("strlen"), count);
-    drop(db);
-    server.end();
-}
-
-#[test]
-fn large_values_come_back_as_they_were_sent() {
-    // Catches a large value that is cut or garbled because it takes many reads and writes, and a limit that is off by one.
-    let server = Server::new(&["--max-request", "8M"]);
-    let value: Vec<u8> = (0..7 << 20).map(|n: u32| (n ^ (n >> 8)) as u8).collect();
-    let mut db = server.client();
-    for _ in 0..3 {
-        db.set::<_, _, ()>("large", &value).expect("set");
-        assert!(db.get::<_, Vec<u8>>("large").expect("get") == value);
-    }
-    let (one, two): (Vec<u8>, Vec<u8>) = pipe().get("large").get("large").query(&mut db).expect("both");
-    assert!(one == value && two == value);
-    drop(db);
-    server.end();
 }
 
 #[test]
@@ -131,8 +88,6 @@ fn one_sync_serves_the_writes_that_arrive_together() {
     (0..1000).fold(&mut pipe(), |pipe, n| pipe.set("together", n).ignore()).query::<()>(&mut db).expect("a pipeline");
     let together = syncs(&mut db) - alone;
     assert!((1..=100).contains(&together), "{together} syncs for a pipeline of 1000 writes");
-    drop(db);
-    server.end();
 }
 
 /// The commands of Redis 7.0, from `COMMAND LIST` of Redis 7.0.15.
@@ -179,7 +134,6 @@ fn the_book_says_of_each_command_of_redis_whether_it_is_there() {
     let sorted = |names: Vec<String>| names.into_iter().collect::<BTreeSet<_>>();
     let listed = listed.into_iter().map(|name| name.to_uppercase()).collect();
     assert_eq!(sorted(listed), sorted([there, own.to_vec()].concat()));
-    server.end();
 }
 
 /// The names between backticks in a text.
@@ -239,8 +193,6 @@ fn the_calls_that_other_client_libraries_make_are_answered_to_this_one_too() {
             !others.split(' ').any(|other| other == name) && !calls.iter().any(|(call, _)| call[0] == *name)
         });
         assert_eq!(undriven.collect::<Vec<_>>(), [""; 0]);
-        drop(db);
-        server.end();
     }
 }
 
@@ -260,6 +212,5 @@ fn a_workload_is_answered_line_by_line() {
     let expected = "7\n\n5:50 6:60 10:7 63:222\n5:50 6:60 63:222\nLogical Pairs: 3\n\n5:50 6:60 63:222\n\
                     error: expected p KEY VALUE, g KEY, r FROM TO, d KEY, l \"FILE\" or s\n60\n";
     assert_eq!(said, expected);
-    server.end();
     room.refuses(2, &[("serve --protocol lines --listen 0.0.0.0:0", "--without-password")]);
 }

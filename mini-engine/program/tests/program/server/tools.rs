@@ -29,7 +29,6 @@ fn redis_cli_drives_the_server() {
     }
     tool("redis-cli", &server, &["mset", "k1", "v", "k2", "v", "other", "v"], "");
     assert_eq!(tool("redis-cli", &server, &["--scan", "--pattern", "k*"], "").as_deref(), Some("k1\nk2\n"));
-    server.end();
 }
 
 #[test]
@@ -43,5 +42,4 @@ fn redis_benchmark_runs_to_its_end() {
             assert!(said.contains(&format!("\"{test}\"")), "{test}: {said}");
         }
     }
-    server.end();
 }

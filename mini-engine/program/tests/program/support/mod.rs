@@ -7,7 +7,7 @@ pub(crate) mod server;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Lines, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -147,21 +147,27 @@ pub(crate) fn cut(path: &Path, bytes: u64) {
     file.set_len(file.metadata().expect("metadata").len() - bytes).expect("cut");
 }
 
-/// A directory of a test's own, and the database path `db` in it.
+/// A directory of a test's own, and a database in it: `db`, unless it was made by [`Room::with`].
 pub(crate) struct Room {
     path: PathBuf,
+    database: &'static str,
     _directory: Option<TempDir>,
 }
 
 impl Room {
     pub(crate) fn new() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
-        Self { path: directory.path().to_owned(), _directory: Some(directory) }
+        Self { path: directory.path().to_owned(), database: "db", _directory: Some(directory) }
     }
 
     /// A room in a directory that is not removed.
     pub(crate) fn within(path: PathBuf) -> Self {
-        Self { path, _directory: None }
+        Self { path, database: "db", _directory: None }
+    }
+
+    /// The same directory, with another database in it.
+    pub(crate) fn with(&self, database: &'static str) -> Self {
+        Self { path: self.path.clone(), database, _directory: None }
     }
 
     /// A room whose database holds the records of `lines`.
@@ -182,7 +188,7 @@ impl Room {
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.path("db")
+        self.path(self.database)
     }
 
     /// The newest file of the database whose name contains `part`.
@@ -225,11 +231,10 @@ impl Room {
     }
 
     /// Starts an import with these arguments. Returns its input, to be sent in parts, and its acknowledgements.
-    pub(crate) fn begin_import(&self, args: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
+    pub(crate) fn begin_import(&self, args: &str) -> (Child, ChildStdin, Acks) {
         let mut child = piped(self.command(&format!("import - --synced {args}")));
-        let acks = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let stdin = child.stdin.take().expect("piped");
-        (child, stdin, acks)
+        let (stdin, stdout) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        (child, stdin, Acks(BufReader::new(stdout)))
     }
 
     /// An import that has stored `lines` and holds the database open until its input ends.
@@ -237,7 +242,7 @@ impl Room {
         let (child, mut stdin, mut acks) = self.begin_import("--batch 1");
         for line in lines {
             writeln!(stdin, "{line}").expect("write");
-            acks.next().expect("an ack").expect("text");
+            acks.next().expect("an ack");
         }
         (child, stdin)
     }
@@ -252,6 +257,21 @@ impl Room {
     #[track_caller]
     pub(crate) fn records(&self) -> String {
         self.run("scan").text()
+    }
+}
+
+/// The acknowledgements of an import: numbers of lines, until the process has ended.
+pub(crate) struct Acks(BufReader<ChildStdout>);
+
+impl Iterator for Acks {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("read");
+        // A line that a kill cut off acknowledges nothing.
+        let number = line.strip_suffix('\n')?;
+        Some(number.strip_prefix("acked ").expect("an ack").parse().expect("a number"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -17,6 +17,8 @@ pub(crate) struct Server {
     child: Child,
     /// The messages of the process, until they are read to the end.
     stderr: Option<BufReader<ChildStderr>>,
+    /// The messages up to the one with the address.
+    pub(crate) started: String,
     pub(crate) address: SocketAddr,
     /// The directory, which is removed after the server ends, unless the test keeps it.
     _room: Option<Room>,
@@ -49,15 +51,15 @@ impl Server {
     pub(crate) fn run(mut command: Command) -> Self {
         let mut child = command.spawn().expect("spawn");
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let (mut said, mut server) =
-            (String::new(), Self { child, stderr: None, address: (Ipv4Addr::UNSPECIFIED, 0).into(), _room: None });
-        while stderr.read_line(&mut said).expect("text") > 0 {
-            if let Some((_, address)) = said.trim_end().rsplit_once(" on ") {
+        let address = (Ipv4Addr::UNSPECIFIED, 0).into();
+        let mut server = Self { child, stderr: None, started: String::new(), address, _room: None };
+        while stderr.read_line(&mut server.started).expect("text") > 0 {
+            if let Some((_, address)) = server.started.trim_end().rsplit_once(" on ") {
                 (server.address, server.stderr) = (address.parse().expect("an address"), Some(stderr));
                 return server;
             }
         }
-        panic!("it ended, and said: {said}");
+        panic!("it ended, and said: {}", server.started);
     }
 
     pub(crate) fn client(&self) -> Connection {
@@ -70,10 +72,7 @@ impl Server {
     }
 
     pub(crate) fn raw(&self) -> Raw {
-        let stream = TcpStream::connect(self.address).expect("connect");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-        Raw(stream)
+        Raw::connect(self.address)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -86,18 +85,21 @@ impl Server {
     }
 
     /// Waits for the end of the server. Returns its messages until then.
-    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+    pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         let (mut stderr, (ended, has_ended)) = (self.stderr.take().expect("it runs"), mpsc::channel());
         thread::spawn(move || {
             let mut said = String::new();
             ended.send(stderr.read_to_string(&mut said).map(|_| said))
         });
-        let said = has_ended.recv_timeout(PATIENCE).expect("it ends").expect("text");
-        (self.child.wait().expect("wait"), said)
+        let said = has_ended.recv_timeout(PATIENCE);
+        if said.is_err() {
+            self.child.kill().ok();
+        }
+        (self.child.wait().expect("wait"), said.expect("it ends").expect("text"))
     }
 
     /// Ends the server as an operator does, which gives connected clients some time. Returns the messages until then.
-    pub(crate) fn end(self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         self.signal(Signal::TERM);
         let (status, said) = self.wait();
         assert!(status.success() && said.ends_with("ended; everything is written\n"), "{status} {said}");
@@ -106,10 +108,14 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// Every server that a test leaves running must end without an error.
     fn drop(&mut self) {
-        // The process may have ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
+        if thread::panicking() {
+            self.child.kill().ok();
+            self.child.wait().ok();
+        } else if self.child.try_wait().expect("wait").is_none() {
+            self.end();
+        }
     }
 }
 
@@ -134,6 +140,13 @@ pub(crate) fn syncs(db: &mut Connection) -> u64 {
 pub(crate) struct Raw(pub(crate) TcpStream);
 
 impl Raw {
+    pub(crate) fn connect(address: impl ToSocketAddrs) -> Self {
+        let stream = TcpStream::connect(address).expect("connect");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        Self(stream)
+    }
+
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.write_all(bytes.as_ref()).expect("send");
     }

@@ -7,15 +7,16 @@ mod draws;
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use draws::{Draws, RARE, REQUESTS, Request, TOGETHER};
 use proof::environment::{number, seed};
+use proof::free_address;
 
-use crate::support::server::Server;
-use crate::support::{PATIENCE, Room, skipped, wait_for};
+use crate::support::server::{Raw, Server};
+use crate::support::{Room, skipped, wait_for};
 
 /// Commands that are not compared: they are not in Redis 7.0, run scripts, concern the server or a cluster, have several replies, or wait.
 const NOT_COMPARED: &str = "DELPREFIX DELRANGE PREFIX RANGE WAITAOF EVAL EVALSHA SCRIPT BGSAVE CONFIG INFO LASTSAVE SAVE SHUTDOWN SLOWLOG \
@@ -82,7 +83,7 @@ struct Reply {
 }
 
 impl Reply {
-    fn read(from: &mut BufReader<Box<dyn Stream>>) -> Self {
+    fn read(from: &mut BufReader<TcpStream>) -> Self {
         let mut reply = Self::default();
         from.read_until(b'\n', &mut reply.head).expect("a reply");
         assert!(reply.head.ends_with(b"\r\n"), "the connection has ended: {reply:?}");
@@ -116,19 +117,18 @@ impl Display for Reply {
     }
 }
 
-/// A server without configuration and files.
-struct Redis(Child, PathBuf);
+/// A server without configuration and files, and its address.
+struct Redis(Child, SocketAddr);
 
 impl Redis {
-    /// Starts it with a socket in `room`. `None` if it is not installed, or is another version than the one whose commands ours are.
+    /// Starts it in the directory `room`. `None` if it is not installed, or is another version than the one whose commands ours are.
     fn start(room: &Path) -> Option<Self> {
         let version = Command::new("redis-server").arg("--version").output().ok()?.stdout;
         String::from_utf8_lossy(&version).contains(" v=7.0.").then_some(())?;
-        let (mut command, socket) = (Command::new("redis-server"), room.join("redis.sock"));
-        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--dir"]).arg(room);
-        command.arg("--unixsocket").arg(&socket).stdin(Stdio::null()).stdout(Stdio::null());
-        let redis = Self(command.spawn().expect("spawn"), socket);
-        wait_for("a server", || UnixStream::connect(&redis.1).is_ok());
+        let (mut command, address) = (Command::new("redis-server"), free_address());
+        command.args(["--port", &address.port().to_string(), "--save", "", "--appendonly", "no", "--dir"]).arg(room);
+        let redis = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("spawn"), address);
+        wait_for("a server", || TcpStream::connect(address).is_ok());
         Some(redis)
     }
 }
@@ -140,13 +140,10 @@ impl Drop for Redis {
     }
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
-
 /// A client of both servers.
 struct Client {
     /// The connections to our server and to Redis.
-    streams: [BufReader<Box<dyn Stream>>; 2],
+    streams: [BufReader<TcpStream>; 2],
     is_in_transaction: bool,
     /// The requests whose replies were `QUEUED`.
     queued: Vec<Request>,
@@ -154,9 +151,7 @@ struct Client {
 
 impl Client {
     fn new(ours: &Server, theirs: &Redis) -> Self {
-        let (ours, theirs) = (ours.raw().0, UnixStream::connect(&theirs.1).expect("connect"));
-        theirs.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let streams = [Box::new(ours) as Box<dyn Stream>, Box::new(theirs)].map(BufReader::new);
+        let streams = [ours.address, theirs.1].map(|address| BufReader::new(Raw::connect(address).0));
         Self { streams, is_in_transaction: false, queued: Vec::new() }
     }
 
