@@ -69,14 +69,11 @@ mod tests {
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:6379"] {
             let refused = clients_addresses(listen, &Settings::default());
             assert!(matches!(refused, Err(Error::Exposed(_))), "{listen}: {refused:?}");
-            assert!(
-                clients_addresses(listen, &Settings { password: password(), ..Settings::default() }).is_ok(),
-                "{listen}"
-            );
-            assert!(
-                clients_addresses(listen, &Settings { without_password: true, ..Settings::default() }).is_ok(),
-                "{listen}"
-            );
+            let with_password = Settings { password: password(), ..Settings::default() };
+            let without_password = Settings { without_password: true, ..Settings::default() };
+            for settings in [with_password, without_password] {
+                assert!(clients_addresses(listen, &settings).is_ok(), "{listen}");
+            }
         }
         let lines = Settings { password: password(), protocol: Protocol::Lines, ..Settings::default() };
         assert!(matches!(bind("127.0.0.1:0", &lines), Err(Error::NoPasswords)));

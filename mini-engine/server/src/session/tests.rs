@@ -1,7 +1,7 @@
 //! The session without a network: the effects of commands, in both versions and in transactions.
 
 mod clock;
-mod facts;
+mod conversations;
 pub(crate) mod halves;
 mod limits;
 pub(crate) mod orders;
@@ -19,7 +19,7 @@ use crate::state::databases::Database;
 use crate::state::job::Job;
 
 /// All bytes that are to be sent.
-fn bytes(mut output: Output) -> Vec<u8> {
+pub(crate) fn bytes(mut output: Output) -> Vec<u8> {
     let mut bytes = Vec::new();
     while !output.is_empty() {
         output.send(&mut bytes).expect("memory takes it");
@@ -27,17 +27,19 @@ fn bytes(mut output: Output) -> Vec<u8> {
     bytes
 }
 
-fn exchanges(session: &str) -> impl Iterator<Item = (&str, &str)> {
-    let exchanges = session.split(['|', '\n']).map(|line| line.split_once("=>").expect("a request and its answer"));
-    exchanges.map(|(request, answer)| (request.trim(), answer.trim()))
+/// The requests and replies of `request => reply | request => reply`; lines that begin with `#` are comments.
+pub(crate) fn exchanges(session: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = session.lines().filter(|line| !line.starts_with('#')).flat_map(|line| line.split('|'));
+    let exchanges = lines.map(|exchange| exchange.split_once("=>").expect("a request and its reply"));
+    exchanges.map(|(request, reply)| (request.trim(), reply.trim()))
 }
 
 /// The server's side of a connection, on a database in memory or in a directory of the process.
-struct Server {
-    shared: Shared,
+pub(crate) struct Server {
+    pub(crate) shared: Shared,
     session: Session,
     /// The maximum number of requests that are carried out together.
-    most: usize,
+    pub(crate) most: usize,
     _directory: proof::TempDir,
 }
 
@@ -54,7 +56,7 @@ impl Server {
         Self::on(|builder| builder, change)
     }
 
-    fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn on(disk: impl FnOnce(Builder) -> Builder, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = proof::TempDir::new().expect("a temporary directory");
         let db = disk(mini_engine::Db::builder(directory.path()).memtable_bytes(1 << 20)).open().expect("open");
         let mut settings = Settings {
@@ -76,7 +78,7 @@ impl Server {
     }
 
     /// The reply bytes for `input`, which must hold complete requests only.
-    fn answers(&mut self, input: &[u8]) -> Vec<u8> {
+    pub(crate) fn answers(&mut self, input: &[u8]) -> Vec<u8> {
         let (mut at, mut output) = (0, Output::default());
         while at < input.len() {
             match self.session.step(&mut self.shared, &input[at..], self.most, &mut output) {
@@ -109,12 +111,37 @@ impl Server {
         String::from_utf8(self.answers(input.as_bytes())).expect("text")
     }
 
-    /// Sends each request of `request => reply | request => reply`, and compares the replies.
+    /// The reply to `line` as one line, in which a zero byte is `\0`.
+    fn reply(&mut self, line: &str) -> String {
+        self.said(&format!("{line}\r\n")).replace("\r\n", " ").replace('\0', r"\0").trim_end().to_owned()
+    }
+
+    /// The reply to `line` from another client.
+    fn reply_to(&mut self, other: &mut Session, line: &str) -> String {
+        std::mem::swap(&mut self.session, other);
+        let reply = self.reply(line);
+        std::mem::swap(&mut self.session, other);
+        reply
+    }
+
+    /// The number of requests of each step, until a step carries out none, and the replies of all steps.
+    fn steps(&mut self, input: &[u8]) -> (Vec<usize>, Vec<Vec<u8>>) {
+        let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
+        loop {
+            let mut output = Output::default();
+            let step = self.session.step(&mut self.shared, &input[at..], 100, &mut output);
+            replies.push(bytes(output));
+            let Step::Done { len, requests } = step else { return (steps, replies) };
+            at += len;
+            steps.push(requests);
+        }
+    }
+
+    /// Sends each request of [`exchanges`], and compares the replies.
     #[track_caller]
     fn talk(&mut self, session: &str) {
         for (line, expected) in exchanges(session) {
-            let found = self.said(&format!("{line}\r\n")).replace("\r\n", " ");
-            assert_eq!(found.trim_end(), expected, "{line}");
+            assert_eq!(self.reply(line), expected, "{line}");
         }
     }
 
@@ -128,80 +155,6 @@ impl Server {
     }
 }
 
-#[test]
-fn values_are_set_read_and_removed() {
-    // Catches replies that differ from those of Redis to the same lines.
-    Server::new().talk(
-        "get a => $-1 | set a 1 => +OK | get a => $1 1 | set a 2 nx => $-1 | set b 2 nx => +OK
-         set c 2 xx => $-1 | set a 3 xx get => $1 1 | set new x get => $-1 | set a 9 nx get => $1 3
-         set a 1 nx xx => -ERR syntax error | set a 1 bogus => -ERR syntax error | get a => $1 3
-         mget a nope b => *3 $1 3 $-1 $1 2 | mset x 1 y 2 x 3 => +OK | mget x y => *2 $1 3 $1 2
-         mset x 1 y => -ERR wrong number of arguments for 'mset' command | msetnx z 1 x 2 => :0
-         msetnx z 1 zz 2 => :1 | exists x x nope => :2 | del x x nope y => :2 | exists x y => :0
-         unlink z zz => :2 | append log one => :3 | append log two => :6 | strlen log => :6 | strlen nope => :0
-         getrange log 1 -2 => $4 netw | getrange log 4 2 => $0 | getrange log -100 0 => $1 o
-         getrange log 0 100 => $6 onetwo | getset log new => $6 onetwo | getdel log => $3 new | getdel log => $-1
-         setnx log 1 => :1 | setnx log 2 => :0 | type log => +string | type nope => +none
-         get => -ERR wrong number of arguments for 'get' command | bogus a b => -ERR unknown command 'bogus'",
-    );
-}
-
-#[test]
-fn numbers_count_up_and_down_to_their_ends() {
-    // Catches an overflow that wraps or panics, and a number that Redis would not accept.
-    Server::new().talk(
-        "incr n => :1 | decr n => :0 | decrby n 5 => :-5 | incrby n 15 => :10
-         incrby n 9223372036854775807 => -ERR increment or decrement would overflow
-         decrby n -9223372036854775808 => -ERR decrement would overflow
-         incrby n 1.5 => -ERR value is not an integer or out of range | get n => $2 10 | set n 010 => +OK
-         incr n => -ERR value is not an integer or out of range | set n 9223372036854775807 => +OK
-         incr n => -ERR increment or decrement would overflow | decr n => :9223372036854775806
-         set n 999999999999998 => +OK | incr n => :999999999999999 | multi => +OK | incrby n 999000000000000000 => +QUEUED
-         get n => +QUEUED | exec => *2 :999999999999999999 $18 999999999999999999",
-    );
-}
-
-#[test]
-fn a_transaction_sees_its_own_writes_and_is_all_or_nothing() {
-    // Catches a read that misses the transaction's own writes, for each kind of read, and a refused command that affects the others.
-    let mut server = Server::new();
-    server.talk(
-        "mset a 1 b 2 c 3 => +OK | multi => +OK | multi => -ERR MULTI calls can not be nested | exec => *0
-         multi => +OK | discard => +OK | multi => +OK | set b 20 => +QUEUED | del c => +QUEUED
-         incr d => +QUEUED | mget a b c d => +QUEUED | exists a b c d => +QUEUED | range a e => +QUEUED
-         range a e rev limit 2 => +QUEUED | prefix b => +QUEUED | range e a => +QUEUED | range a a => +QUEUED
-         dbsize => +QUEUED | incr b => +QUEUED | append a x => +QUEUED | incr a => +QUEUED
-         scan 0 match b* => +QUEUED
-         exec => *15 +OK :1 :1 *4 $1 1 $2 20 $-1 $1 1 :3 *6 $1 a $1 1 $1 b $2 20 $1 d $1 1 *4 $1 d $1 1 $1 b $2 20 \
-          *2 $1 b $2 20 *0 *0 :3 :21 :2 -ERR value is not an integer or out of range *2 $1 0 *1 $1 b
-         mget a b c d => *4 $2 1x $2 21 $-1 $1 1 | exec => -ERR EXEC without MULTI
-         discard => -ERR DISCARD without MULTI | multi => +OK | set a lost => +QUEUED
-         bogus => -ERR unknown command 'bogus' | set a lost => +QUEUED
-         exec => -EXECABORT Transaction discarded because of previous errors. | multi => +OK
-         save => -ERR Command not allowed inside a transaction
-         exec => -EXECABORT Transaction discarded because of previous errors. | get a => $2 1x
-         watch a => +OK | set a 1x => +OK | multi => +OK | set a lost => +QUEUED
-         exec now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
-         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $2 1x",
-    );
-    // The transaction is one batch, with the last value of each key.
-    let before = server.shared.keys.db.metrics();
-    server.talk("multi => +OK | set p 1 => +QUEUED | set q 2 => +QUEUED | incr p => +QUEUED | exec => *3 +OK +OK :2");
-    assert_eq!(server.shared.keys.db.metrics().writes - before.writes, 2);
-}
-
-#[test]
-fn ranges_come_in_order_within_their_bounds() {
-    // Catches an end that is included, a start that is not, and a limit that counts wrongly.
-    Server::new().talk(
-        "mset a 1 ab 2 b 3 c 4 => +OK | range a b => *4 $1 a $1 1 $2 ab $1 2
-         range ab '' => *6 $2 ab $1 2 $1 b $1 3 $1 c $1 4 | range '' '' limit 1 rev => *2 $1 c $1 4
-         range a b limit 0 => *0 | range c a => *0 | prefix a => *4 $1 a $1 1 $2 ab $1 2
-         prefix '' limit 1 => *2 $1 a $1 1 | prefix a rev limit => -ERR syntax error
-         prefix a limit -1 => -ERR LIMIT is negative | range a b bogus => -ERR syntax error | dbsize => :4",
-    );
-}
-
 /// The cursor and the keys in a reply to SCAN.
 fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
     let text = String::from_utf8(reply.to_vec()).expect("text");
@@ -209,6 +162,17 @@ fn scanned(reply: &[u8]) -> (u64, Vec<String>) {
     assert_eq!(lines[0], "*2", "{text}");
     let keys = lines[4..].iter().filter(|line| !line.is_empty() && !line.starts_with('$'));
     (lines[2].parse().expect("a cursor"), keys.map(|key| (*key).to_owned()).collect())
+}
+
+/// The number of keys of each call of an iteration.
+fn scan_all(server: &mut Server, options: &str) -> Vec<usize> {
+    let (mut cursor, mut found) = (0, Vec::new());
+    while cursor > 0 || found.is_empty() {
+        let (next, keys) = scanned(&server.answers(format!("scan {cursor} {options}\r\n").as_bytes()));
+        cursor = next;
+        found.push(keys.len());
+    }
+    found
 }
 
 #[test]
@@ -270,21 +234,8 @@ fn scans_from_the_start_do_not_pass_what_was_removed_there_each_time() {
 }
 
 #[test]
-fn version_3_has_its_own_nulls_and_maps() {
-    // Catches a client of version 3 that receives version 2, or the reverse.
-    Server::new().talk(
-        "config get save => *2 $4 save $0 | hello 4 => -NOPROTO unsupported protocol version
-         hello 3 setname me => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 \
-          $4 mode $10 standalone $4 role $6 master $7 modules *0
-         get nope => _ | mget nope => *1 _ | client getname => $2 me
-         config get maxclients => %1 $10 maxclients $2 10 | reset => +RESET | get nope => $-1
-         client getname => $-1",
-    );
-}
-
-#[test]
 fn nothing_but_the_password_is_taken_before_the_password() {
-    // Catches a command that runs without the password.
+    // Catches a command that runs without the password, and wrong passwords that are not counted.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     for command in ["get a", "set a 1", "ping", "info", "shutdown", "scan 0", "multi", "config get *", "command"] {
         server.talk(&format!("{command} => -NOAUTH Authentication required."));
@@ -292,9 +243,13 @@ fn nothing_but_the_password_is_taken_before_the_password() {
     for wrong in ["wrong", "secre", "other secret"] {
         server.talk(&format!("auth {wrong} => -WRONGPASS invalid username-password pair or user is disabled."));
     }
-    assert!(server.said("hello 3\r\n").starts_with("-NOAUTH HELLO"));
-    server.talk("auth default secret => +OK | ping => +PONG | reset => +RESET");
-    server.talk("ping => -NOAUTH Authentication required. | auth secret => +OK | get a => $-1");
+    assert!(server.reply("hello 3").starts_with("-NOAUTH HELLO"));
+    assert!(server.reply("hello 3 auth default wrong").starts_with("-WRONGPASS"));
+    server.talk(
+        "auth default secret => +OK | ping => +PONG | reset => +RESET
+         ping => -NOAUTH Authentication required. | auth secret => +OK | get a => $-1",
+    );
+    assert!(server.said("info stats\r\n").contains("acl_access_denied_auth:4\r\n"));
     // Before the password, a request as large as those of other clients is refused.
     let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
     assert!(server.said("*2\r\n$4\r\nauth\r\n$20000\r\n").starts_with("-ERR Protocol error"));
@@ -302,15 +257,21 @@ fn nothing_but_the_password_is_taken_before_the_password() {
 }
 
 #[test]
-fn everything_is_removed_only_where_that_is_allowed() {
-    // Catches a server that any client can empty by default.
+fn everything_is_removed_only_where_that_is_allowed_and_only_from_databases() {
+    // Catches a server that any client can empty by default, and one that removes what is no client's.
     let mut server = Server::new();
     let refusal = "removes everything: start the server with --allow-flushall";
     server.talk(&format!(
         "set a 1 => +OK | flushall => -ERR FLUSHALL {refusal} | flushdb => -ERR FLUSHDB {refusal} | get a => $1 1"
     ));
-    let mut server = Server::with(|settings| settings.may_flush_all = true);
-    server.talk("mset a 1 b 2 => +OK | flushall async => +OK | dbsize => :0 | flushdb bogus => -ERR syntax error | flushall sync async => -ERR syntax error");
+    let mut server = Server::with(|settings| (settings.may_flush_all, settings.databases) = (true, 3));
+    let other = server.shared.keys.db.keyspace("01").expect("a keyspace");
+    other.insert("a", "1").expect("insert");
+    server.talk(
+        "select 3 => -ERR DB index is out of range | select 2 => +OK | mset a 1 b 2 => +OK | flushall async => +OK | dbsize => :0
+         flushdb bogus => -ERR syntax error | flushall sync async => -ERR syntax error | flushall => +OK",
+    );
+    assert!(server.reply("client info").contains(" db=2 ") && other.contains_key("a").expect("get"));
 }
 
 #[test]
@@ -345,10 +306,8 @@ fn a_key_past_the_engines_limit_is_refused() {
     // Catches an error of the engine that ends the server, or that is reported as success.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
     let key = "k".repeat(65_536);
-    let found = server.answers(format!("set {} 1\r\n", &key[..100]).as_bytes());
-    assert_eq!(found, b"+OK\r\n");
-    let request = format!("*3\r\n$3\r\nset\r\n$65536\r\n{key}\r\n$1\r\n1\r\n");
-    let found = server.said(&request);
+    server.talk(&format!("set {} 1 => +OK", &key[..100]));
+    let found = server.said(&request(&["set", &key, "1"]));
     assert!(found.starts_with("-ERR invalid argument: key of 65536 bytes is too long"), "{found}");
 }
 
@@ -376,55 +335,6 @@ fn the_commands_describe_themselves() {
 }
 
 #[test]
-fn keys_are_listed_renamed_copied_and_removed_by_range() {
-    // Catches a pattern that is not applied, a value that is lost if both names are the same, and a range that includes one key too many.
-    let mut server = Server::new();
-    server.talk(
-        "mset a 1 ab 2 b 3 c 4 => +OK | keys * => *4 $1 a $2 ab $1 b $1 c | keys a* => *2 $1 a $2 ab
-         keys ?b => *1 $2 ab | keys x => *0 | rename a d => +OK | get a => $-1 | get d => $1 1
-         rename nope d => -ERR no such key | rename d d => +OK | get d => $1 1 | renamenx d b => :0
-         renamenx nope b => -ERR no such key | renamenx nope new => -ERR no such key | renamenx d e => :1
-         copy e b => :0 | copy e b replace => :1 | get b => $1 1 | copy nope f => :0 | copy e f => :1 | get e => $1 1
-         copy e e => -ERR source and destination objects are the same | copy e f bogus => -ERR syntax error
-         touch b e nope => :2 | object encoding e => $3 raw | object encoding nope => $-1 | object refcount e => :1
-         object freq e => -ERR OBJECT FREQ and IDLETIME are not there: nothing records when a key was used
-         object bogus e => -ERR unknown subcommand or wrong number of arguments for 'bogus' of OBJECT
-         keys * => *5 $2 ab $1 b $1 c $1 e $1 f | delrange b e => +OK | keys * => *3 $2 ab $1 e $1 f
-         delprefix a => +OK | delrange f '' => +OK | keys * => *1 $1 e | delrange z a => +OK | delprefix '' => +OK | dbsize => :0",
-    );
-    server.talk(&format!("keys {} => -ERR a pattern has at most 1024 bytes", "*".repeat(1025)));
-}
-
-#[test]
-fn a_transaction_does_not_see_the_ranges_that_it_has_removed() {
-    // Catches a removed range that can still be read, one by one, together or in order, and a later write that stays hidden.
-    Server::with(|settings| settings.may_flush_all = true).talk(
-        "mset a 1 ab 2 b 3 c 4 => +OK | multi => +OK | set ac 5 => +QUEUED | delprefix a => +QUEUED | get a => +QUEUED
-         set ab 6 => +QUEUED | mget a ab ac b => +QUEUED | keys * => +QUEUED | range a c rev => +QUEUED | flushdb => +QUEUED
-         exists ab b => +QUEUED | set z 1 => +QUEUED | dbsize => +QUEUED
-         exec => *11 +OK +OK $-1 +OK *4 $-1 $1 6 $-1 $1 3 *3 $2 ab $1 b $1 c *4 $1 b $1 3 $2 ab $1 6 +OK :0 +OK :1
-         range a zz => *2 $1 z $1 1",
-    );
-}
-
-#[test]
-fn parts_of_values_are_written_and_fractions_added() {
-    // Catches a gap that is not filled, a value that is cut, and numbers in another format than that of Redis.
-    let mut server = Server::new();
-    server.talk(
-        "set a hello => +OK | setrange a 1 ipp => :5 | get a => $5 hippo | setrange a 7 x => :8 | strlen a => :8
-         getrange a 7 -1 => $1 x | substr a 0 1 => $2 hi | setrange new 0 '' => :0 | exists new => :0
-         setrange a -1 x => -ERR offset is out of range
-         setrange a 65536 x => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
-         set n 10.50 => +OK | incrbyfloat n 0.1 => $4 10.6 | incrbyfloat n -5 => $3 5.6 | set n 5.0e3 => +OK
-         incrbyfloat n 2.0e2 => $4 5200 | incrbyfloat a 1 => -ERR value is not a valid float
-         incrbyfloat n x => -ERR value is not a valid float | incrbyfloat new 3 => $1 3
-         incrbyfloat n inf => -ERR increment would produce NaN or Infinity",
-    );
-    assert_eq!(server.answers(b"getrange a 5 6\r\n"), b"$2\r\n\0\0\r\n");
-}
-
-#[test]
 fn slow_requests_are_kept_with_what_they_asked_but_no_password() {
     // Catches a list without bound, requests that are cut without a note, and a password that is shown.
     let mut server = Server::with(|settings| (settings.slow_micros, settings.password) = (0, Some(b"secret".to_vec())));
@@ -434,11 +344,8 @@ fn slow_requests_are_kept_with_what_they_asked_but_no_password() {
     server.answers(format!("set k {long}\r\nget k\r\n").as_bytes());
     let said = server.said("slowlog get 5\r\n").replace("\r\n", " ");
     let lines: Vec<&str> = said.split("*6 ").collect();
-    let id = |line: &str| line.split(' ').next().map(str::to_owned);
-    assert_eq!(
-        lines[1..].iter().map(|line| id(line)).collect::<Vec<_>>(),
-        [4, 3, 2, 1, 0].map(|n| Some(format!(":{n}")))
-    );
+    let ids: Vec<&str> = lines[1..].iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(ids, [":4", ":3", ":2", ":1", ":0"]);
     assert!(lines[1].ends_with(" *2 $3 get $1 k $0  $2 me "), "{}", lines[1]);
     assert!(lines[2].contains(&format!(" {}... (72 more bytes) ", "x".repeat(128))), "{}", lines[2]);
     assert!(lines[3].contains(" *32 $4 mset ") && lines[3].contains(" ... (10 more arguments) "), "{}", lines[3]);
@@ -466,15 +373,8 @@ fn the_calls_of_each_command_are_counted_once() {
         fields.filter_map(|field| field.split('=').nth(1)).map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
     // The numbers of calls, of rejected calls and of failed calls.
-    let expected = [
-        ("get", "3 0 0"),
-        ("incr", "3 0 2"),
-        ("append", "1 0 0"),
-        ("exec", "1 0 0"),
-        ("multi", "1 0 0"),
-        ("set", "1 0 0"),
-    ];
-    for (name, expected) in expected {
+    let expected = "get => 3 0 0 | incr => 3 0 2 | append => 1 0 0 | exec => 1 0 0 | multi => 1 0 0 | set => 1 0 0";
+    for (name, expected) in exchanges(expected) {
         assert_eq!(counted(name), expected, "{name}: {said}");
     }
     let info = server.said("info\r\n");
@@ -482,106 +382,38 @@ fn the_calls_of_each_command_are_counted_once() {
 }
 
 #[test]
-fn passwords_that_are_refused_are_counted() {
-    // Catches wrong passwords that are neither counted nor logged.
-    let mut server = Server::with(|settings| settings.password = Some(b"secret".to_vec()));
-    server.answers(b"auth a\r\nhello 3 auth default b\r\nauth secret\r\n");
-    assert!(server.said("info stats\r\n").contains("acl_access_denied_auth:2\r\n"));
-}
-
-/// A time that no test reaches, and a time in the past, in seconds since 1970.
-const FUTURE: &str = "33333333333";
-const PAST: &str = "1000";
-
-#[test]
-fn values_are_set_with_the_times_at_which_they_expire() {
-    // Catches a form of SET that keeps an expiry time it should drop, drops one it should keep, or takes seconds for milliseconds.
-    Server::new().talk(
-        &"set a 1 exat FUTURE => +OK | expiretime a => :FUTURE | pexpiretime a => :FUTURE000 | set a 2 => +OK
-         expiretime a => :-1 | set a 3 pxat FUTURE000 => +OK | expiretime a => :FUTURE | set a 4 keepttl => +OK
-         get a => $1 4 | expiretime a => :FUTURE | set a 5 xx get keepttl => $1 4 | expiretime a => :FUTURE
-         set new 1 keepttl => +OK | ttl new => :-1 | set a 6 nx ex 100 => $-1 | get a => $1 5 | set b 1 nx ex 1000 => +OK
-         ttl b => :1000 | set b 2 px 1000000 xx => +OK | ttl b => :1000 | setex c 1000 v => +OK | ttl c => :1000
-         psetex c 2000000 v => +OK | ttl c => :2000 | set a 1 exat PAST => +OK | get a => $-1 | ttl a => :-2 | exists a => :0
-         set a 1 ex 0 => -ERR invalid expire time in 'set' command | set a 1 px -5 => -ERR invalid expire time in 'set' command
-         set a 1 ex 9223372036854775807 => -ERR invalid expire time in 'set' command
-         setex a 0 v => -ERR invalid expire time in 'setex' command | psetex a x v => -ERR value is not an integer or out of range
-         set a 1 ex => -ERR syntax error | set a 1 ex 5 px 5 => -ERR syntax error | set a 1 keepttl ex 5 => -ERR syntax error
-         set a 1 ex 5 keepttl => -ERR syntax error | set a 1 ex 0 bogus => -ERR syntax error | set a 1 ex x ex 200 => +OK | ttl a => :200
-         set a 1 px 100000 px 300000 => +OK | ttl a => :300 | set a 1 keepttl keepttl => +OK | ttl a => :300 | set a 1 nx nx => $-1
-         set a 1 xx get xx get => $1 1 | mset c 1 => +OK | ttl c => :-1 | setex c 1000 v => +OK | getset c w => $1 v
-         ttl c => :-1 | setex c 1000 v => +OK | getdel c => $1 v | ttl c => :-2"
-            .replace("FUTURE", FUTURE)
-            .replace("PAST", PAST),
-    );
-}
-
-#[test]
-fn times_are_set_asked_for_and_taken_back() {
-    // Catches conditions that are reversed, a time in the past that does not remove the key, and a value that is lost with its expiry time.
-    Server::new().talk(
-        &"set a 1 => +OK | ttl a => :-1 | pttl a => :-1 | expiretime nope => :-2 | pttl nope => :-2 | expire nope 10 => :0
-         expire a 1000 => :1 | ttl a => :1000 | pexpire a 2000000 => :1 | ttl a => :2000 | expireat a FUTURE => :1
-         pexpiretime a => :FUTURE000 | pexpireat a FUTURE001 => :1 | pexpiretime a => :FUTURE001 | persist a => :1 | persist a => :0
-         persist nope => :0 | ttl a => :-1 | get a => $1 1 | expire a 10 xx => :0 | expire a 10 gt => :0 | expireat a FUTURE lt => :1
-         expire a 10 nx => :0 | expireat a FUTURE gt => :0 | expireat a FUTURE lt => :0 | expireat a 44444444444 lt => :0
-         expireat a 44444444444 gt xx => :1 | expiretime a => :44444444444 | persist a => :1 | expire a 1000 nx => :1
-         expire a 10 nx xx => -ERR NX and XX, GT or LT options at the same time are not compatible
-         expire a 10 nx gt => -ERR NX and XX, GT or LT options at the same time are not compatible
-         expire a 10 lt nx => -ERR NX and XX, GT or LT options at the same time are not compatible
-         expire a 10 gt lt => -ERR GT and LT options at the same time are not compatible
-         expire a 10 bogus => -ERR Unsupported option bogus | expire a 9223372036854775807 => -ERR invalid expire time in 'expire' command
-         expire a x => -ERR value is not an integer or out of range | getex a => $1 1 | ttl a => :1000 | getex a persist => $1 1
-         ttl a => :-1 | getex a exat FUTURE => $1 1 | expiretime a => :FUTURE | getex nope ex 10 => $-1
-         getex a ex 0 => -ERR invalid expire time in 'getex' command | getex a bogus => -ERR syntax error
-         getex a keepttl 1 => -ERR syntax error | getex a ex 10 ex 2000 => $1 1 | ttl a => :2000 | getex a persist ex 10 => -ERR syntax error
-         getex a persist persist => $1 1 | ttl a => :-1 | getex nope ex 0 => $-1 | getex nope ex x => $-1 | getex nope bogus => -ERR syntax error
-         getex a ex => -ERR syntax error | expire a x bogus => -ERR Unsupported option bogus | expire a 1000 nx nx => :1 | expire nope x => -ERR value is not an integer or out of range
-         pexpireat a 9223372036854775807 => :1 | expiretime a => :9223372036854776 | pexpiretime a => :9223372036854775807
-         pexpireat a 9223372036854775306 => :1 | expiretime a => :9223372036854775 | expireat a 9223372036854775 => :1
-         expireat a 9223372036854776 => -ERR invalid expire time in 'expireat' command | expiretime a => :9223372036854775
-         expire a -9223372036854775808 => -ERR invalid expire time in 'expire' command | pexpire a 9223372036854775807 => -ERR invalid expire time in 'pexpire' command
-         copy a b replace replace => :1 | copy a b db 0 db 1 db 0 replace => :1 | scan 0 match x match b* count 1 count 100 => *2 $1 0 *1 $1 b | unlink b => :1
-         pexpire a -1 => :1 | get a => $-1 | set a 2 => +OK | expireat a PAST => :1
-         exists a => :0 | keys * => *0"
-            .replace("FUTURE", FUTURE)
-            .replace("PAST", PAST),
-    );
-}
-
-#[test]
-fn what_changes_a_value_keeps_its_time() {
-    // Catches a counter that no longer expires (alone, together with others or in a transaction), and a copy that never expires.
-    let mut server = Server::new();
-    for begun in ["", "multi"] {
-        server.talk(&format!(
-            "setex n 1000 1 => +OK | setex text 1000 abc => +OK | set plain 1 => +OK | persist plain => :0 | {}",
-            if begun.is_empty() { "ping => +PONG" } else { "multi => +OK" }
-        ));
-        let requests =
-            "incr n\r\nincrby n 5\r\nappend text d\r\nsetrange text 0 x\r\nincr plain\r\nincrbyfloat n 0.5\r\n";
-        server.answers(requests.as_bytes());
-        if !begun.is_empty() {
-            server.answers(
-                b"ttl n\r\nset n 1\r\nttl n\r\nexpire n 1000\r\nset gone 1 exat 1000\r\nget gone\r\nttl plain\r\n",
-            );
-            let said = server.said("exec\r\n").replace("\r\n", " ");
-            assert!(said.ends_with("$3 7.5 :1000 +OK :-1 :1 +OK $-1 :-1 "), "{said}");
-        }
-        server.talk("ttl n => :1000 | ttl text => :1000 | ttl plain => :-1 | get plain => $1 2 | get text => $4 xbcd");
+fn counters_begin_anew_and_what_is_there_stays() {
+    // Catches a counter that is not reset, and a reset that loses the connected clients or the slow log.
+    let mut server = Server::with(|settings| settings.slow_micros = 0);
+    server.talk("get nope => $-1 | set k v => +OK | get k => $1 v");
+    server.shared.counters.clients = 1;
+    (server.shared.counters.connections, server.shared.counters.sent_bytes) = (5, 6);
+    server.shared.counters.refused.note(crate::state::refused::Cause::Clients, "there", "too many");
+    server.talk("config resetstat => +OK | config resetstat now => -ERR unknown subcommand or wrong number of arguments for 'resetstat' of CONFIG");
+    let info = server.said("info everything\r\n");
+    let fields = "connected_clients:1 total_connections_received:0 total_net_output_bytes:0 keyspace_hits:0 keyspace_misses:0 rejected_connections:0";
+    for field in fields.split(' ') {
+        assert!(info.contains(&format!("\n{field}\r")), "{field}: {info}");
     }
-    server.talk("copy text other => :1 | ttl other => :1000 | rename text third => +OK | ttl third => :1000 | get third => $4 xbcd");
+    assert!(!info.contains("cmdstat_get") && !info.contains("slowlog_len:0"), "{info}");
 }
 
 /// The script that releases a lock, from the manual of Redis.
-const RELEASE: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
+pub(crate) const RELEASE: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
     return redis.call("del",KEYS[1])
 else
     return 0
 end"#;
 
-fn request(parts: &[&str]) -> String {
-    parts.iter().fold(format!("*{}\r\n", parts.len()), |all, part| format!("{all}${}\r\n{part}\r\n", part.len()))
+/// The script that extends a lock, from the manual of Redis.
+pub(crate) fn extend() -> String {
+    RELEASE.replace("\"del\",KEYS[1]", "\"pexpire\",KEYS[1],ARGV[2]")
+}
+
+/// The bytes of a request.
+pub(crate) fn request(parts: &[impl AsRef<str>]) -> String {
+    let parts = parts.iter().map(AsRef::as_ref);
+    parts.clone().fold(format!("*{}\r\n", parts.len()), |all, part| format!("{all}${}\r\n{part}\r\n", part.len()))
 }
 
 #[test]
@@ -589,7 +421,6 @@ fn the_scripts_of_locks_are_known_by_their_texts_and_hashes() {
     // Catches a hash that differs from that of clients, a lock that another token releases, and an unknown script that is taken for a known one.
     let mut server = Server::new();
     let hash = "647c65a442733a1aa440f99908d249d13b4d6c4a";
-    let refused = "-ERR unknown script: only the scripts that the server's manual names are known\r\n";
     server.talk(&format!(
         "evalsha {hash} 1 lock me => -NOSCRIPT No matching script. Please use EVAL. | script exists {hash} => *1 :0"
     ));
@@ -601,10 +432,14 @@ fn the_scripts_of_locks_are_known_by_their_texts_and_hashes() {
          evalsha {hash} 3 lock me => -ERR Number of keys can't be greater than number of args
          evalsha {hash} -1 lock me => -ERR Number of keys can't be negative | script flush => +OK
          evalsha {hash} 1 lock me => -NOSCRIPT No matching script. Please use EVAL.", hash.to_uppercase()));
-    assert_eq!(server.said(&request(&["eval", "return 1", "0"])), refused);
-    assert_eq!(server.said(&request(&["script", "load", &RELEASE.replace("del", "get")])), refused);
-    assert_eq!(server.said(&request(&["script", "load", &format!("--[[\n{RELEASE}\n]]")])), refused);
-    assert_eq!(server.said(&request(&["script", "load", &format!("{RELEASE}{}", " ".repeat(16 << 10))])), refused);
+    let (other, comment) = (RELEASE.replace("del", "get"), format!("--[[\n{RELEASE}\n]]"));
+    let long = format!("{RELEASE}{}", " ".repeat(16 << 10));
+    for unknown in
+        [["eval", "return 1", "0"], ["script", "load", &other], ["script", "load", &comment], ["script", "load", &long]]
+    {
+        let refused = "-ERR unknown script: only the scripts that the server's manual names are known\r\n";
+        assert_eq!(server.said(&request(&unknown)), refused, "{unknown:?}");
+    }
     let other_spelling =
         format!("-- releases\n  {}", RELEASE.replace('"', "'").replace("\n   ", " ").replace(",", ", "));
     server.talk("multi => +OK | set lock me => +QUEUED");
@@ -628,7 +463,7 @@ fn locks_are_taken_and_kept_as_the_texts_say() {
         \telseif val == false then\n\t\treturn -1\n\telse\n\t\treturn 0\n\tend\n";
     let touch = "\n\tif redis.call(\"GET\", KEYS[1]) == ARGV[1] then\n\t\treturn redis.call(\"PEXPIRE\", KEYS[1], ARGV[2])\n\
         \telseif redis.call(\"SET\", KEYS[1], ARGV[1], \"PX\", ARGV[2], \"NX\") then\n\t\treturn 1\n\telse\n\t\treturn 0\n\tend\n";
-    let extend = RELEASE.replace("\"del\",KEYS[1]", "\"pexpire\",KEYS[1],ARGV[2]");
+    let extend = extend();
     let extend_by_seconds = extend.replace("pexpire", "expire");
     let add = "local token = redis.call('get', KEYS[1]) if not token or token ~= ARGV[1] then return 0 end \
         local expiration = redis.call('pttl', KEYS[1]) if not expiration then expiration = 0 end if expiration < 0 then return 0 end \
@@ -693,51 +528,14 @@ fn locks_are_taken_and_kept_as_the_texts_say() {
     }
     let mut server = Server::new();
     server.talk("set a tok ex 1000 => +OK");
-    for (time, is_added, reply) in [
-        (max, "0", "-ERR invalid expire time in 'pexpire' command"),
-        (max, "1", "-ERR invalid expire time in 'pexpire' command"),
-        ("1000000", "0", ":1"),
-    ] {
+    for (time, is_added, reply) in
+        [(max, "0", &*invalid("pexpire")), (max, "1", &invalid("pexpire")), ("1000000", "0", ":1")]
+    {
         assert_eq!(server.said(&request(&["eval", add, "1", "a", "tok", time, is_added])).trim_end(), reply);
     }
     server.talk("ttl a => :2000");
     let hash = "e950836ed1e694540c503ef9972b8de518044d3b";
     assert_eq!(server.said(&request(&["script", "load", release])), format!("$40\r\n{hash}\r\n"));
-}
-
-#[test]
-fn each_database_has_keys_of_its_own() {
-    // Catches a command that reads or writes another database than the selected one, alone, together with others or in a transaction.
-    let mut server = Server::with(|settings| (settings.may_flush_all, settings.databases) = (true, 3));
-    server.talk(
-        "set a 0 => +OK | select 1 => +OK | get a => $-1 | set a 1 => +OK | set b 1 => +OK | dbsize => :2 | keys * => *2 $1 a $1 b
-         select 0 => +OK | dbsize => :1 | get a => $1 0 | select 3 => -ERR DB index is out of range
-         select -1 => -ERR DB index is out of range | select x => -ERR value is not an integer or out of range
-         move a 1 => :0 | move a 2 => :1 | get a => $-1 | move a 2 => :0 | select 2 => +OK | get a => $1 0
-         move a 2 => -ERR source and destination objects are the same | move a 9 => -ERR DB index is out of range
-         copy a a => -ERR source and destination objects are the same | copy a a db 0 => :1 | copy a a db 1 => :0
-         copy a a replace db 1 => :1 | copy a a db => -ERR syntax error | copy nope a db 1 => :0 | select 1 => +OK | get a => $1 0",
-    );
-    // Requests that are carried out together use the selected database.
-    assert_eq!(
-        server.said("set n 1\r\nincr n\r\nget n\r\nselect 0\r\nget n\r\nincr n\r\n"),
-        "+OK\r\n:2\r\n$1\r\n2\r\n+OK\r\n$-1\r\n:1\r\n"
-    );
-    server.talk(
-        "multi => +OK | set t 0 => +QUEUED | select 1 => +QUEUED | get t => +QUEUED | set t 1 => +QUEUED | copy t u db 2 => +QUEUED
-         delprefix t => +QUEUED | exists t => +QUEUED | select 2 => +QUEUED | get u => +QUEUED | select 0 => +QUEUED | get t => +QUEUED
-         select 2 => +QUEUED | exec => *12 +OK +OK $-1 +OK :1 +OK :0 +OK $1 1 +OK $1 0 +OK | get u => $1 1",
-    );
-    assert!(server.said("client info\r\n").contains(" db=2 "));
-    server.talk(
-        "flushdb => +OK | dbsize => :0 | select 1 => +OK | dbsize => :3 | flushall => +OK | dbsize => :0 | select 0 => +OK | dbsize => :0
-         select 1 => +OK | reset => +RESET | set z 1 => +OK | select 1 => +OK | get z => $-1",
-    );
-    // Other keyspaces are not databases, and are left alone.
-    let other = server.shared.keys.db.keyspace("01").expect("a keyspace");
-    other.insert("a", "1").expect("insert");
-    server.talk("flushall => +OK");
-    assert!(other.contains_key("a").expect("get"));
 }
 
 #[test]
@@ -765,60 +563,6 @@ fn a_transaction_waits_for_a_database_before_it_begins() {
     // The transaction fails as a whole: the last command is not meant for database 0.
     server.talk("exec => -IOERR the database is closed | get n => $-1");
     server.talk("multi => +OK | select 5 => +QUEUED | incr n => +QUEUED | exec => *2 +OK :1 | get n => $1 1");
-}
-
-#[test]
-fn a_transaction_is_not_carried_out_if_a_watched_key_has_changed() {
-    // Catches a change that is missed: by another client, by this one, to an absent key, in another database, back to the same value, or by a range.
-    let mut server = Server::new();
-    let mut other = Session::new(&mut server.shared);
-    let mut say = |server: &mut Server, line: &str| {
-        let step = other.step(&mut server.shared, format!("{line}\r\n").as_bytes(), 100, &mut Output::default());
-        assert!(matches!(step, Step::Done { .. }), "{line}: {step:?}");
-    };
-    let transaction = "multi => +OK | incr n => +QUEUED | exec =>";
-    for (watched, change, is_carried_out) in [
-        ("a", "get a", true),
-        ("a", "set b 2", true),
-        ("a b", "set b 2", false),
-        ("a", "set a 1", false),
-        ("nope", "set nope 1", false),
-        ("nope", "del nope", true),
-        ("a", "append a x", false),
-        ("a", "delprefix a", false),
-        ("a", "rename b a", false),
-    ] {
-        server.talk("mset a 1 b 1 n 0 => +OK | unlink nope => :0");
-        server.talk(&format!("watch {watched} => +OK"));
-        say(&mut server, change);
-        server.talk(&format!("{transaction} {}", if is_carried_out { "*1 :1" } else { "*-1" }));
-        say(&mut server, "unlink nope");
-    }
-    // The client's own write counts as a change too. A watch ends with EXEC, DISCARD, UNWATCH and RESET.
-    server.talk(&format!("set n 0 => +OK | watch n => +OK | set n 0 => +OK | {transaction} *-1 | {transaction} *1 :1"));
-    for end in ["unwatch => +OK", "multi => +OK | discard => +OK", "reset => +RESET"] {
-        server.talk(&format!("set n 0 => +OK | watch n => +OK | {end} | set n 5 => +OK | {transaction} *1 :6"));
-    }
-    server.talk(
-        "watch a => +OK | multi => +OK | watch b => -ERR WATCH inside MULTI is not allowed | unwatch => +QUEUED | exec => *1 +OK
-         select 1 => +OK | watch a => +OK | select 0 => +OK | set a 9 => +OK | multi => +OK | get a => +QUEUED | exec => *1 $1 9
-         select 1 => +OK | watch a => +OK | set a 1 => +OK | select 0 => +OK | multi => +OK | get a => +QUEUED | exec => *-1",
-    );
-    server.talk("hello 3 => %7 $6 server $11 mini-engine $7 version $5 7.0.0 $5 proto :3 $2 id :1 $4 mode $10 standalone $4 role $6 master $7 modules *0
-         watch a => +OK | set a 1 => +OK | multi => +OK | exec => _");
-}
-
-#[test]
-fn a_watched_key_that_has_expired_has_changed() {
-    // Catches a transaction that is carried out although the key on which it depends has expired, without any write.
-    let clock = Clock::at(std::time::SystemTime::now());
-    let mut server = Server::on(|builder| builder.time_source(clock.source()), |_| ());
-    server.talk(&format!(
-        "set a 1 exat {FUTURE} => +OK | watch a nope => +OK | multi => +OK | get a => +QUEUED | exec => *1 $1 1"
-    ));
-    server.talk("watch a nope => +OK | multi => +OK | get a => +QUEUED");
-    clock.set(second(FUTURE.parse().expect("a number")));
-    server.talk("exec => *-1 | get a => $-1 | watch a => +OK | multi => +OK | get a => +QUEUED | exec => *1 $-1");
 }
 
 /// Complete requests of a pipeline, some of which see the writes of others.
@@ -884,22 +628,19 @@ fn a_pipeline_writes_each_key_once_as_its_last_request_left_it() {
     assert_eq!(found, ":1\r\n:6\r\n:2\r\n+OK\r\n$1\r\n2\r\n+OK\r\n:7\r\n:6\r\n:1\r\n");
     assert_eq!(server.shared.keys.db.metrics().writes - before, 4);
     server.talk("mget a b c => *3 $1 7 $1 7 $1 x | expiretime b => :9999999999 | ttl a => :-1");
+    // A transaction is one batch too, with the last value of each key.
+    let before = server.shared.keys.db.metrics().writes;
+    server.talk("multi => +OK | set p 1 => +QUEUED | set q 2 => +QUEUED | incr p => +QUEUED | exec => *3 +OK +OK :2");
+    assert_eq!(server.shared.keys.db.metrics().writes - before, 2);
 }
 
 #[test]
 fn a_long_request_goes_alone() {
     // Catches a write that fails for lack of space and makes its neighbours fail, and copies of long values.
     let mut server = Server::with(|settings| settings.limits.request_bytes = 1 << 20);
-    let long = format!("*3\r\n$3\r\nset\r\n$1\r\nb\r\n$70000\r\n{}\r\n", "v".repeat(70_000));
+    let long = request(&["set", "b", &"v".repeat(70_000)]);
     let input = format!("set a 1\r\nget a\r\n{long}{long}set c 1\r\nget b\r\nget a\r\n");
-    let (mut at, mut steps) = (0, Vec::new());
-    while at < input.len() {
-        let step = server.session.step(&mut server.shared, &input.as_bytes()[at..], 100, &mut Output::default());
-        let Step::Done { len, requests } = step else { panic!("{step:?}") };
-        at += len;
-        steps.push(requests);
-    }
-    assert_eq!(steps, [2, 1, 1, 2, 1]);
+    assert_eq!(server.steps(input.as_bytes()).0, [2, 1, 1, 2, 1]);
 }
 
 #[test]
@@ -913,21 +654,13 @@ fn long_values_do_not_gather_in_memory() {
     server.shared.keys.db.insert("long", vec![b'v'; 70_000]).expect("insert");
     let input =
         b"get a\r\nget none\r\nget b\r\nincr n\r\nget c\r\nget long\r\nget d\r\nget n\r\nget n\r\n*99999999\r\n";
-    let (mut at, mut steps, mut replies) = (0, Vec::new(), Vec::new());
-    loop {
-        let mut output = Output::default();
-        let step = server.session.step(&mut server.shared, &input[at..], 100, &mut output);
-        assert!(output.len() < (64 << 10) + 40_100);
-        replies.extend(bytes(output));
-        let Step::Done { len, requests } = step else { break };
-        at += len;
-        steps.push(requests);
-    }
+    let (steps, replies) = server.steps(input);
+    assert!(replies.iter().all(|replies| replies.len() < (64 << 10) + 40_100));
     // The third value reaches the limit. Then requests are carried out alone until a reply is short.
     assert_eq!(steps, [3, 1, 3, 1, 1]);
     // Each of the two steps with three requests reads two values, which reach the limit, and then one value alone; then three requests are alone.
     assert_eq!(server.shared.keys.db.metrics().gets, 3 + 3 + 3);
-    let replies = String::from_utf8(replies).expect("text").replace(&"v".repeat(40_000), "V");
+    let replies = String::from_utf8(replies.concat()).expect("text").replace(&"v".repeat(40_000), "V");
     let replies: Vec<&str> = replies.lines().collect();
     let (head, tail) = replies.split_at(8);
     assert_eq!(head, ["$40000", "V", "$-1", "$40000", "V", ":1", "$40000", "V"]);
@@ -1087,19 +820,13 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
     let mut other = Session::new(&mut server.shared);
     let record = server.shared.clients.get_mut(other.id()).expect("a record");
     record.addresses = ["127.0.0.1:50000", "127.0.0.1:6379"].map(str::to_owned);
-    let mut say = |server: &mut Server, line: &str| {
-        let mut output = Output::default();
-        let step = other.step(&mut server.shared, format!("{line}\r\n").as_bytes(), 100, &mut output);
-        assert!(matches!(step, Step::Done { .. }), "{step:?}");
-        String::from_utf8(bytes(output)).expect("text")
-    };
     let list = |server: &mut Server, line: &str| {
         let text = server.said(&format!("{line}\r\n"));
         text.split_once("\r\n").expect("a string").1.trim_end().lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    say(&mut server, "client setname b");
-    say(&mut server, "client setinfo lib-name tester");
-    say(&mut server, "get a");
+    for (line, reply) in [("client setname b", "+OK"), ("client setinfo lib-name tester", "+OK"), ("get a", "$-1")] {
+        assert_eq!(server.reply_to(&mut other, line), reply);
+    }
     server.talk("client setname a => +OK | client id => :1 | client getname => $1 a");
     let all = list(&mut server, "client list");
     let rest = "flags=N db=0 cmd=client user=default lib-name= lib-ver=";
@@ -1119,8 +846,9 @@ fn every_client_is_listed_with_its_name_and_last_command_until_it_has_gone() {
          client no-evict on => -ERR NO-EVICT is not there: one bound holds for the buffers of all clients
          client no-touch x => -ERR syntax error",
     );
-    say(&mut server, "reset");
-    assert!(list(&mut server, "client list")[1].contains("name= ") && say(&mut server, "client id") == ":2\r\n");
+    assert_eq!(server.reply_to(&mut other, "reset"), "+RESET");
+    assert!(list(&mut server, "client list")[1].contains("name= "));
+    assert_eq!(server.reply_to(&mut other, "client id"), ":2");
     server.shared.clients.remove(2);
     assert_eq!(list(&mut server, "client list").len(), 1);
 }
@@ -1151,15 +879,9 @@ fn info_has_the_numbers_that_redis_cli_shows() {
     }
     server.shared.keys.db.flush().expect("flush");
     assert_eq!(fields(&mut server)("db0:keys"), Some(60));
-    for name in [
-        "connected_clients",
-        "blocked_clients",
-        "total_commands_processed",
-        "total_connections_received",
-        "bgsave_in_progress",
-        "aof_rewrite_in_progress",
-        "loading",
-    ] {
+    let others = "connected_clients blocked_clients total_commands_processed total_connections_received bgsave_in_progress \
+        aof_rewrite_in_progress loading";
+    for name in others.split(' ') {
         assert!(full(name).is_some_and(|number| number >= 0), "{name}");
     }
 }
@@ -1204,10 +926,6 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
     }
     server.shared.keys.db.write(batch, mini_engine::Durability::Buffered).expect("write");
     let mut other = Session::new(&mut server.shared);
-    let mut write = |server: &mut Server, input: &[u8]| {
-        let step = other.step(&mut server.shared, input, 1, &mut Output::default());
-        assert!(matches!(step, Step::Done { .. }), "{step:?}");
-    };
     for (request, expected, steps) in [
         ("prefix key\r\n", 4500, 5),
         ("prefix key rev\r\n", 4500, 5),
@@ -1225,14 +943,14 @@ fn a_long_range_lets_others_in_and_shows_one_moment() {
             assert!(matches!(step, Step::Continue) && output.is_empty(), "{step:?}");
             assert!(server.session.size() >= taken * 1000 * 20);
             // The reply shows neither of the two changes.
-            write(&mut server, b"set key4499x new\r\n");
-            write(&mut server, b"del key4000 key0500\r\n");
+            server.reply_to(&mut other, "set key4499x new");
+            server.reply_to(&mut other, "del key4000 key0500");
         }
         let reply = String::from_utf8(bytes(output)).expect("text");
         assert!(reply.starts_with(&format!("*{}\r\n", 2 * expected)) && !reply.contains("new"), "{request}");
         assert_eq!((taken, server.shared.counters.commands), (steps, before + 2 * (steps as u64 - 1) + 1), "{request}");
-        write(&mut server, b"del key4499x\r\n");
-        write(&mut server, b"mset key4000 v key0500 v\r\n");
+        server.reply_to(&mut other, "del key4499x");
+        server.reply_to(&mut other, "mset key4000 v key0500 v");
     }
     // In a transaction no other request is carried out in between.
     server.talk("multi => +OK | prefix key => +QUEUED");
@@ -1261,19 +979,15 @@ fn a_step_of_keys_and_of_scan_is_bounded_by_the_work_of_the_pattern_and_by_the_v
             taken += 1;
         }
         assert!((steps..=steps + 1).contains(&taken), "{pattern}: {taken} steps");
-        let (mut cursor, mut keys, mut calls) = (0, 0, 0);
-        while cursor > 0 || calls == 0 {
-            let reply = server.answers(format!("scan {cursor} match {pattern} count 1000\r\n").as_bytes());
-            let (next, found) = scanned(&reply);
-            (cursor, keys, calls) = (next, keys + found.len(), calls + 1);
-        }
-        assert_eq!(keys, matching, "{pattern}");
-        assert!((steps..=steps + 1).contains(&calls), "{pattern}: {calls} calls");
+        let found = scan_all(&mut server, &format!("match {pattern} count 1000"));
+        assert_eq!(found.iter().sum::<usize>(), matching, "{pattern}");
+        assert!((steps..=steps + 1).contains(&found.len()), "{pattern}: {} calls", found.len());
     }
     // Many patterns that a client sends at once count as work too.
     let all = "x".repeat(512);
     server.talk(&format!(
-        "config get max* => *8 $10 maxclients $2 10 $9 maxmemory $1 0 $17 maxmemory-clients $7 1048576 $16 maxmemory-policy $10 noeviction
+        "keys {all}{all}x => -ERR a pattern has at most 1024 bytes
+         config get max* => *8 $10 maxclients $2 10 $9 maxmemory $1 0 $17 maxmemory-clients $7 1048576 $16 maxmemory-policy $10 noeviction
          config get {all} {all} => -ERR the patterns have at most 1024 bytes together"
     ));
 }
@@ -1302,18 +1016,8 @@ fn a_scan_stops_at_long_values_too() {
     for n in 0..30 {
         server.shared.keys.db.insert(format!("key{n:02}"), vec![b'v'; 300_000]).expect("insert");
     }
-    let (mut cursor, mut all, mut calls) = (0, Vec::new(), 0);
-    loop {
-        let reply = server.answers(format!("scan {cursor} count 1000\r\n").as_bytes());
-        let (next, keys) = scanned(&reply);
-        assert!(keys.len() <= 4, "{keys:?}");
-        all.extend(keys);
-        (cursor, calls) = (next, calls + 1);
-        if cursor == 0 {
-            break;
-        }
-    }
-    assert_eq!((all.len(), calls), (30, 8));
+    let found = scan_all(&mut server, "count 1000");
+    assert!(found.len() == 8 && found.iter().sum::<usize>() == 30 && found.iter().all(|keys| *keys <= 4), "{found:?}");
 }
 
 #[test]
@@ -1345,23 +1049,18 @@ fn a_step_that_is_held_has_not_taken_place_and_one_that_is_refused_says_why() {
         assert_eq!(news.as_deref(), Some("writes were refused, and are taken again: the database is closed"));
     }
 
+    let state = |server: &Server| {
+        let counters = &server.shared.counters;
+        (counters.commands, counters.writes.refused, server.session.client.transaction.is_some())
+    };
     let step = |server: &mut Server, input: &str| {
-        let before = (
-            server.shared.counters.commands,
-            server.shared.counters.writes.refused,
-            server.session.client.transaction.is_some(),
-        );
+        let before = state(server);
         let mut output = Output::default();
         output.put(b"before");
         let step = server.session.step(&mut server.shared, input.as_bytes(), 100, &mut output);
         let said = String::from_utf8(bytes(output)).expect("text");
-        let after = (
-            server.shared.counters.commands,
-            server.shared.counters.writes.refused,
-            server.session.client.transaction.is_some(),
-        );
         if let Step::Later(0, _) = step {
-            assert_eq!((&said[..], after), ("before", before), "{input}");
+            assert_eq!((&said[..], state(server)), ("before", before), "{input}");
         }
         (step, said)
     };

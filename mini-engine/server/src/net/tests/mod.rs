@@ -17,6 +17,7 @@ use super::connection::{Connection, READ_BYTES};
 use super::{Address, Server};
 use crate::error::Result;
 use crate::protocol::output::Output;
+use crate::session::tests::bytes;
 use crate::session::{Session, Step};
 use crate::settings::{Limits, ServerDurability, Settings};
 use crate::state::shared::Shared;
@@ -87,49 +88,31 @@ fn a_pipeline_whose_batch_may_be_in_the_log_is_not_called_refused() {
     // Replies of earlier steps, more than one step may have.
     let earlier = "earlier ".repeat(10_000);
     // For each step, the number of requests that it carried out, and the first words of the reply lines.
-    let mut say = |mut input: &[u8]| {
-        let mut steps = Vec::new();
-        while !input.is_empty() {
+    let mut check = |mut input: &[u8], expected: &[(usize, &str)]| {
+        for (count, words) in expected {
             let mut output = Output::default();
             output.put(earlier.as_bytes());
             let step = session.step(&mut shared, input, 100, &mut output);
             let Step::Done { len, requests } = step else { panic!("{step:?}") };
             input = &input[len..];
-            let mut said = Vec::new();
-            while !output.is_empty() {
-                output.send(&mut said).expect("memory takes it");
-            }
-            let said = String::from_utf8(said).expect("text").replace(&"v".repeat(40_000), "V");
-            let said = said.strip_prefix(&earlier).expect("what was there");
-            let words = said.lines().map(|line| line.split(' ').next().expect("a word").to_owned());
-            steps.push((requests, words.collect::<Vec<_>>()));
+            let said = String::from_utf8(bytes(output)).expect("text").replace(&"v".repeat(40_000), "V");
+            let said = said.strip_prefix(&earlier).expect("what was there").lines();
+            let found: Vec<&str> = said.map(|line| line.split(' ').next().expect("a word")).collect();
+            assert_eq!((requests, &*found.join(" ")), (*count, *words));
         }
-        steps
+        assert!(input.is_empty());
     };
-    let long = "v".repeat(40_000);
-    let sets = format!("MSET a 1 long {long} text x\r\n");
-    assert_eq!(say(sets.as_bytes()), [(1, vec!["+OK".to_owned()])]);
+    check(format!("MSET a 1 long {} text x\r\n", "v".repeat(40_000)).as_bytes(), &[(1, "+OK")]);
     // On this disk a write is one mutation.
     faults.fail_mutation(faults.mutations(), Fault::Device, Repeat::FromThenOn);
-    let mut check = |input: &[u8], expected: &[(usize, &[&str])]| {
-        let expected = expected.iter().map(|(n, words)| (*n, words.iter().map(|word| (*word).to_owned()).collect()));
-        assert_eq!(say(input), expected.collect::<Vec<(usize, Vec<String>)>>());
-    };
-    check(
-        b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\nINCR text\r\n",
-        &[(5, &["-IOERR", "$1", "1", "-IOERR", "$1", "1", "-ERR"])],
-    );
-    check(b"INCR a\r\nGET a\r\n", &[(2, &["-MISCONF", "$1", "1"])]);
+    check(b"SET b 2\r\nGET a\r\nINCR a\r\nGET a\r\nINCR text\r\n", &[(5, "-IOERR $1 1 -IOERR $1 1 -ERR")]);
+    check(b"INCR a\r\nGET a\r\n", &[(2, "-MISCONF $1 1")]);
     // Long replies end the step before the last request, which then has its own turn.
-    let long = ["$40000", "V"];
-    check(
-        b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n",
-        &[(3, &["-MISCONF", long[0], long[1], long[0], long[1]]), (1, &["-MISCONF"])],
-    );
+    check(b"SET b 2\r\nGET long\r\nGET long\r\nSET c 3\r\n", &[(3, "-MISCONF $40000 V $40000 V"), (1, "-MISCONF")]);
     // Replies that were short while the write before them still counted.
     check(
         b"SET long x\r\nGET long\r\nGET long\r\nGET long\r\nGET a\r\n",
-        &[(5, &["-MISCONF", long[0], long[1], long[0], long[1], "-MISCONF", "-MISCONF"])],
+        &[(5, "-MISCONF $40000 V $40000 V -MISCONF -MISCONF")],
     );
 }
 
@@ -142,7 +125,11 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        Self::of(Server::bind("127.0.0.1:0", settings(ServerDurability::Synced)).expect("a port"))
+        Self::with(settings(ServerDurability::Synced))
+    }
+
+    fn with(settings: Settings) -> Self {
+        Self::of(Server::bind("127.0.0.1:0", settings).expect("a port"))
     }
 
     fn of(server: Server) -> Self {
@@ -159,21 +146,14 @@ impl Running {
     }
 
     fn end(self) {
-        self.client().write_all(b"SHUTDOWN\r\n").expect("send");
+        let client = self.client();
+        self.end_by(client);
+    }
+
+    fn end_by(self, mut client: impl Write) {
+        client.write_all(b"SHUTDOWN\r\n").expect("send");
         assert!(self.thread.join().expect("no panic").is_ok());
     }
-}
-
-/// Sets keys until `client` gets a reply other than OK; returns this reply and the number of keys.
-fn fill(client: &mut TcpStream) -> (usize, String) {
-    let value = "v".repeat(400);
-    for n in 0.. {
-        let said = ask(client, &format!("SET filler{n} {value}\r\n"), 1).remove(0);
-        if said != "+OK" {
-            return (n, said);
-        }
-    }
-    unreachable!("the disk is full before")
 }
 
 #[test]
@@ -182,7 +162,9 @@ fn a_full_disk_refuses_writes_with_the_reason_and_the_server_goes_on() {
     let server = Running::start();
     let (mut client, mut other) = (server.client(), server.client());
     server.faults.refuse_files(Some("sst"));
-    let (written, said) = fill(&mut client);
+    let set = |n| format!("SET filler{n} {}\r\n", "v".repeat(400));
+    let refused = (0..).map(|n| (n, ask(&mut client, &set(n), 1).remove(0))).find(|(_, said)| said != "+OK");
+    let (written, said) = refused.expect("a limit");
     assert!(said.starts_with("-MISCONF ") && said.contains("could not create /db/"), "{said}");
     assert_eq!(ask(&mut other, "PING\r\nSTRLEN filler0\r\nDBSIZE\r\n", 3), ["+PONG", ":400", &format!(":{written}")]);
     let said = ask(&mut other, "INCR n\r\nSTRLEN filler0\r\nINCR n\r\nGET n\r\n", 4);
@@ -261,19 +243,29 @@ fn the_loop_syncs_nothing_itself() {
     assert!(syncing.contains("serve-sync") && !syncing.contains("loop"), "{syncing:?}");
 }
 
+/// A client, its connection, and the server's side of the socket, in which the test sees what has arrived.
+fn connected(shared: &mut Shared, now: Instant) -> (TcpStream, TcpStream, Connection) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
+    let (stream, _) = listener.accept().expect("a client");
+    stream.set_nonblocking(true).expect("nonblocking");
+    let arrived = stream.try_clone().expect("a handle");
+    let connection = Connection::new(Box::new(mio::net::TcpStream::from_std(stream)), 1, shared, now);
+    (client, arrived, connection)
+}
+
+fn is_closed_at(connection: &mut Connection, shared: &mut Shared, now: Instant) -> bool {
+    connection.check_time(now, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
+    connection.is_closed()
+}
+
 #[test]
 fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
     // Catches a socket that is closed while its client still sends, also a long value or after it was slow to take its replies: this resets the
     // connection, and the client may never see the reply.
     let mut shared = Shared::new(database(MEMTABLE).1, settings(ServerDurability::Synced), 1);
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
-    let (stream, _) = listener.accept().expect("a client");
-    stream.set_nonblocking(true).expect("nonblocking");
     let (mut now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
-    let arrived = stream.try_clone().expect("a handle");
-    let stream = Box::new(mio::net::TcpStream::from_std(stream));
-    let mut connection = Connection::new(stream, 1, &mut shared, now);
+    let (mut client, arrived, mut connection) = connected(&mut shared, now);
     for (part, sent_after) in [("QUIT\r\n", 70), ("more", 0), ("and more", 0)] {
         client.write_all(part.as_bytes()).expect("send");
         while arrived.peek(&mut [0]).is_err() {}
@@ -281,15 +273,9 @@ fn what_a_client_sends_after_its_last_reply_is_read_for_a_while() {
         assert!(connection.turn(&mut shared, &mut buffer, now).is_none());
         now += Duration::from_secs(sent_after);
         connection.send(now);
-        connection.check_time(now, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
-        assert!(!connection.is_closed());
+        assert!(!is_closed_at(&mut connection, &mut shared, now));
     }
-    connection.check_time(
-        now + Duration::from_secs(60),
-        shared.settings.limits.idle_seconds,
-        &mut shared.counters.refused,
-    );
-    assert!(connection.is_closed());
+    assert!(is_closed_at(&mut connection, &mut shared, now + Duration::from_secs(60)));
     let mut said = String::new();
     client.read_to_string(&mut said).expect("the end");
     assert_eq!(said, "+OK\r\n");

@@ -16,7 +16,7 @@ fn echo() -> (String, String) {
 fn running(buffer_bytes: usize) -> Running {
     let mut settings = settings(ServerDurability::Buffered);
     settings.limits.buffer_bytes = buffer_bytes;
-    Running::of(Server::bind("127.0.0.1:0", settings).expect("a port"))
+    Running::with(settings)
 }
 
 /// A figure of INFO.
@@ -96,31 +96,22 @@ fn a_client_that_takes_no_reply_for_a_minute_is_disconnected_and_said() {
     let db = database(1 << 20).1;
     db.insert("k", vec![b'v'; 900_000]).expect("insert");
     let mut shared = Shared::new(db, settings(ServerDurability::Buffered), 1);
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
-    let (stream, address) = listener.accept().expect("a client");
-    stream.set_nonblocking(true).expect("nonblocking");
     let (now, mut buffer) = (Instant::now(), vec![0; READ_BYTES]);
+    let (mut client, arrived, mut connection) = connected(&mut shared, now);
     client.write_all("GET k\r\n".repeat(100).as_bytes()).expect("send");
-    let arrived = stream.try_clone().expect("a handle");
     while arrived.peek(&mut [0; 700]).is_ok_and(|len| len < 700) {}
-    let mut connection = Connection::new(Box::new(mio::net::TcpStream::from_std(stream)), 1, &mut shared, now);
     // More than the system's buffers take.
     for _ in 0..100 {
         connection.turn(&mut shared, &mut buffer, now);
         connection.send(now);
     }
     let minute = Duration::from_secs(60);
-    connection.check_time(now + minute, shared.settings.limits.idle_seconds, &mut shared.counters.refused);
-    assert!(!connection.is_closed() && shared.counters.refused.count(Cause::Slow) == 0);
-    connection.check_time(
-        now + minute + Duration::from_millis(1),
-        shared.settings.limits.idle_seconds,
-        &mut shared.counters.refused,
-    );
-    assert!(connection.is_closed() && shared.counters.refused.count(Cause::Slow) == 1);
+    for (waited, is_closed) in [(minute, false), (minute + Duration::from_millis(1), true)] {
+        assert_eq!(is_closed_at(&mut connection, &mut shared, now + waited), is_closed);
+        assert_eq!(shared.counters.refused.count(Cause::Slow), u64::from(is_closed));
+    }
     let [_, said] = shared.counters.refused.news(now);
-    let said = said.expect("a line");
+    let (said, address) = (said.expect("a line"), client.local_addr().expect("an address"));
     assert!(said.starts_with(&format!("disconnected {address}: it took none of its replies for 60 s")), "{said}");
     let text = crate::state::metrics::text(&shared);
     for (reason, count) in [("slow", 1), ("buffers", 0), ("monitor", 0), ("idle", 0)] {

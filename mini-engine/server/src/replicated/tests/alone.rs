@@ -3,9 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::settings::Limits;
-use crate::state::context::Work;
-use crate::state::job::Job;
+use crate::session::tests::{RELEASE, Server, request as encoded};
 
 /// Requests, in which `K` stands for a key and `N` for a small number. They contain every command that both servers have, except those with cursors.
 const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|del K K|delprefix K|delrange K K|expire K 5000|expire K 6000 gt|\
@@ -18,7 +16,6 @@ const REQUESTS: &str = "append K N|copy K K|copy K K replace|decr K|decrby K N|d
     command count|config get databases|time x|discard|exec";
 /// The requests that a transaction of a cluster may contain, too.
 const QUEUED: &str = "get K|set K N|incr K|del K|append K N|rename K K|mset K N K N|expire K 5000|delrange K K|range K {t}z|getset K N|incrby K x|mget K K|get|nonsense";
-const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 const ACQUIRE: &str = "for i,key in ipairs(KEYS) do if redis.call('exists',key) == 1 then return 0 end end \
     for i,key in ipairs(KEYS) do redis.call('set',key,ARGV[1],'PX',ARGV[2]) end return #KEYS";
 /// Their replies contain a time relative to an instant, and the two servers use different instants.
@@ -53,51 +50,13 @@ fn requests() -> impl Strategy<Value = Vec<Vec<String>>> {
     prop::collection::vec(prop_oneof![6 => one, 1 => transaction], 1..60).prop_map(|requests| requests.concat())
 }
 
-fn encoded(parts: &[String]) -> Vec<u8> {
-    let parts = parts.iter().map(|part| format!("${}\r\n{part}\r\n", part.len()));
-    format!("*{}\r\n{}", parts.len(), parts.collect::<String>()).into_bytes()
-}
-
 /// A server of one node, for comparison.
-struct Alone {
-    shared: Shared,
-    session: Session,
-}
-
-impl Alone {
-    fn new() -> Self {
-        let db =
-            Db::builder("/db").memtable_bytes(1 << 20).file_system(Arc::new(MemFs::default())).open().expect("open");
-        let limits = Limits { request_bytes: MAX_REQUEST_BYTES, ..Limits::default() };
-        let mut shared = Shared::new(db, Settings { databases: 1, limits, ..Settings::default() }, 1);
-        let session = Session::new(&mut shared);
-        Self { shared, session }
-    }
-
-    fn say(&mut self, input: &[u8]) -> Vec<u8> {
-        let (mut output, mut bytes) = (Output::default(), Vec::new());
-        loop {
-            match self.session.step(&mut self.shared, input, 1, &mut output) {
-                Step::Done { .. } => break,
-                Step::Continue => {}
-                Step::Later(_, Work::Job(job @ Job::Count(_))) => {
-                    let outcome = job.run(&self.shared.keys.db, &Default::default());
-                    let reply = self.shared.end_job(&job, outcome);
-                    self.session.answer(&reply, &mut output);
-                    break;
-                }
-                Step::Later(0, Work::Room(batch)) => self.shared.keys.db.wait_for_room(&batch).expect("a sound disk"),
-                step => panic!("{step:?}"),
-            }
-        }
-        output.copy_into(&mut bytes);
-        bytes
-    }
-
-    fn contents(&self) -> Vec<(String, String)> {
-        let entries = self.shared.keys.db.iter().map(|entry| entry.expect("a sound disk"));
-        entries.map(|(key, value)| (shown(&key), shown(&value))).collect()
-    }
+fn alone() -> Server {
+    let db = Db::builder("/db").memtable_bytes(1 << 20).file_system(Arc::new(MemFs::default()));
+    let limit = |settings: &mut Settings| (settings.databases, settings.limits.request_bytes) = (1, MAX_REQUEST_BYTES);
+    let mut server = Server::on(|_| db, limit);
+    server.most = 1;
+    server
 }
 
 /// The length of the first reply.
@@ -117,12 +76,12 @@ proptest! {
     fn replies_and_contents_are_those_of_a_server_of_one_node(requests in requests()) {
         // Catches a command that behaves differently in a cluster: it misses the writes of earlier requests in its proposal, leaves a part of a
         // refused request, or loses a value's expiry time.
-        let (mut node, mut alone) = (Node::new(), Alone::new());
-        let expected: Vec<String> = requests.iter().map(|request| shown(&alone.say(&encoded(request)))).collect();
+        let (mut node, mut alone) = (Node::new(), alone());
+        let expected: Vec<String> = requests.iter().map(|request| shown(&alone.answers(encoded(request).as_bytes()))).collect();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
         // The writes of a pipeline are proposed together.
-        let pipeline: Vec<u8> = requests.iter().flat_map(|request| encoded(request)).collect();
-        let mut replies = Client::new(&node).exchange(&mut node, now, &pipeline);
+        let pipeline: String = requests.iter().map(|request| encoded(request)).collect();
+        let mut replies = Client::new(&node).exchange(&mut node, now, pipeline.as_bytes());
         let mut found = Vec::new();
         while !replies.is_empty() {
             let rest = replies.split_off(reply_len(&replies));
@@ -136,7 +95,8 @@ proptest! {
         }
         prop_assert_eq!(expected.len(), found.len());
         let contents: Vec<_> = node.contents().into_iter().map(|(key, value, _)| (key, value)).collect();
-        prop_assert_eq!(contents, alone.contents());
+        let entries = alone.shared.keys.db.iter().map(|entry| entry.expect("a sound disk"));
+        prop_assert_eq!(contents, entries.map(|(key, value)| (shown(&key), shown(&value))).collect::<Vec<_>>());
     }
 }
 

@@ -1,40 +1,16 @@
 //! Clients of a node: their replies, and their transactions.
 
 use super::*;
-use crate::session::tests::{halves, orders};
-
-const RELEASE: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
+use crate::session::tests::{RELEASE, halves, orders, request as encoded};
 
 #[test]
-fn a_transaction_is_carried_out_if_what_it_watches_is_unchanged() {
-    // Catches a lost update, and a WATCH that remains in force after EXEC, DISCARD or UNWATCH.
+fn a_transaction_is_not_carried_out_if_another_node_has_been_the_leader() {
+    // Catches a watch that outlives the node's leadership: this node has not seen the writes of that time.
     let mut node = Node::new();
-    let (mut one, mut other) = (Client::new(&node), Client::new(&node));
-    one.talk(
-        &mut node,
-        "mset {t}a 1 {t}b 1 => +OK | watch {t}a {t}c => +OK | multi => +OK | incr {t}a => +QUEUED | get {t}b => +QUEUED
-         exec => *2 :2 $1 1 | watch {t}a => +OK",
-    );
-    let changes = ["incr {t}a", "del {t}a", "set {t}a 5", "pexpire {t}a 100000", "persist {t}a", "del {t}a"];
-    for change in changes {
-        assert!(!other.say(&mut node, LONG_AGO, change).starts_with('-'));
-        one.talk(
-            &mut node,
-            "multi => +OK | set {t}b 9 => +QUEUED | exec => *-1 | get {t}b => $1 1 | watch {t}a => +OK",
-        );
-    }
-    for forget in ["unwatch => +OK", "multi => +OK | discard => +OK", "reset => +RESET"] {
-        one.talk(&mut node, &format!("watch {{t}}a => +OK | {forget}"));
-        other.say(&mut node, LONG_AGO, "append {t}a 1");
-        one.talk(&mut node, "multi => +OK | get {t}b => +QUEUED | exec => *1 $1 1");
-    }
-    // The write does not change the value.
-    one.talk(&mut node, "set {t}a 1 => +OK | watch {t}a => +OK");
-    other.talk(&mut node, "incr {t}a => :2 | decr {t}a => :1");
-    one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *-1 | watch {t}a => +OK");
-    // Another node has been the leader meanwhile, and this one has not seen the writes of that time.
+    let mut client = Client::new(&node);
+    client.talk(&mut node, "watch a => +OK | multi => +OK | get a => +QUEUED");
     node.term += 2;
-    one.talk(&mut node, "multi => +OK | get {t}a => +QUEUED | exec => *-1");
+    client.talk(&mut node, "exec => *-1 | watch a => +OK | multi => +OK | get a => +QUEUED | exec => *1 $-1");
 }
 
 #[test]
@@ -116,10 +92,6 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
     let mut node = Node::new();
     let abort = "-EXECABORT Transaction discarded because of previous errors.";
     let mut client = Client::new(&node);
-    client.talk(
-        &mut node,
-        "exec => -ERR EXEC without MULTI | discard => -ERR DISCARD without MULTI | multi => +OK | exec => *0",
-    );
     let missing = [
         ("nonsense", "-ERR unknown command 'nonsense'"),
         ("get", "-ERR wrong number of arguments for 'get' command"),
@@ -137,13 +109,11 @@ fn a_transaction_with_a_missing_command_or_across_slots_is_not_carried_out() {
     }
     client.talk(
         &mut node,
-        "watch a => +OK | set a 1 => +OK | multi => +OK | set a 2 => +QUEUED
+        "exec => -ERR EXEC without MULTI | discard => -ERR DISCARD without MULTI | multi => +OK | exec => *0
+         watch a => +OK | set a 1 => +OK | multi => +OK | set a 2 => +QUEUED
          exec now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
-         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $1 1 | del a => :1",
-    );
-    client.talk(
-        &mut node,
-        "multi => +OK | set a 1 => +QUEUED | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
+         exec => -ERR EXEC without MULTI | multi => +OK | get a => +QUEUED | exec => *1 $1 1 | del a => :1
+         multi => +OK | set a 1 => +QUEUED | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
          watch a => +OK | multi => +OK | set b 1 => +QUEUED | exec => -CROSSSLOT Keys in request don't hash to the same slot
          multi => +OK | multi => -ERR MULTI calls can not be nested | watch a => -ERR WATCH inside MULTI is not allowed
          set a 1 => +QUEUED | incr a => +QUEUED | getset a x => +QUEUED | incr a => +QUEUED | delprefix a => +QUEUED | prefix a => +QUEUED
@@ -157,12 +127,11 @@ fn what_is_watched_is_bounded() {
     let mut node = Node::new();
     let mut client = Client::new(&node);
     let value = "v".repeat(MAX_REQUEST_BYTES / 2);
-    let watch = format!("*2\r\n$5\r\nWATCH\r\n${}\r\n{value}\r\n", value.len());
+    let watch = encoded(&["WATCH", &value]);
     assert_eq!(client.say(&mut node, LONG_AGO, &watch), "+OK");
     assert!(client.session.size() > MAX_REQUEST_BYTES / 2);
     assert!(client.say(&mut node, LONG_AGO, &watch).starts_with("-ERR what is watched is longer"));
-    let tagged = format!("{{{value}}}a");
-    let append = format!("*3\r\n$6\r\nAPPEND\r\n${}\r\n{tagged}\r\n$1\r\nx\r\n", tagged.len());
+    let append = encoded(&["APPEND", &format!("{{{value}}}a"), "x"]);
     client.talk(&mut node, "multi => +OK");
     assert_eq!(client.say(&mut node, LONG_AGO, &append), "+QUEUED");
     assert!(client.say(&mut node, LONG_AGO, "exec").starts_with("-EXECABORT a transaction and what it watches have"));
@@ -176,17 +145,12 @@ fn scripts_are_sent_to_other_nodes_as_texts() {
     let (mut node, mut other) = (Node::new(), Node::new());
     let mut client = Client::new(&node);
     client.talk(&mut node, "evalsha ffff 1 a x => -NOSCRIPT No matching script. Please use EVAL.");
-    let hash = client.say(&mut node, LONG_AGO, &format!("script load \"{RELEASE}\""));
+    let hash = client.say(&mut node, LONG_AGO, &encoded(&["script", "load", RELEASE]));
     let hash = hash.split_whitespace().last().expect("a hash");
     for node in [&mut node, &mut other] {
         node.write(LONG_AGO, &["mset a x b x"]);
     }
-    let (Step::Later(0, Work::Groups(GroupRequests::Writes(mut writes))), _) =
-        client.next(&node, &format!("evalsha {hash} 1 a x"))
-    else {
-        panic!("a write")
-    };
-    let (_, write) = writes.remove(0);
+    let write = client.next_write(&node, &format!("evalsha {hash} 1 a x"));
     assert_eq!(other.propose(LONG_AGO, vec![write.clone()]), [":1"]);
     assert_eq!(node.propose(LONG_AGO, vec![write]), [":1"]);
     assert_eq!(node.contents(), other.contents());
@@ -201,12 +165,12 @@ fn nothing_is_answered_before_the_password() {
     for line in ["get a", "set a 1", "watch a", "cluster nodes", "multi", "readonly", "info", "ping"] {
         assert_eq!(client.say(&mut node, LONG_AGO, line), "-NOAUTH Authentication required.", "{line}");
     }
-    client.talk(&mut node, "exec => -EXECABORT Transaction discarded because of: NOAUTH Authentication required.");
     client.talk(
         &mut node,
-        "auth word => -WRONGPASS invalid username-password pair or user is disabled. | auth pass => +OK | get a => $-1",
+        "exec => -EXECABORT Transaction discarded because of: NOAUTH Authentication required.
+         auth word => -WRONGPASS invalid username-password pair or user is disabled. | auth pass => +OK | get a => $-1
+         cluster nodes => :2 | reset => +RESET | get a => -NOAUTH Authentication required.",
     );
-    client.talk(&mut node, "cluster nodes => :2 | reset => +RESET | get a => -NOAUTH Authentication required.");
 }
 
 #[test]
@@ -215,15 +179,9 @@ fn the_node_describes_itself_as_one_of_a_cluster() {
     let mut node = Node::new();
     let (mut one, other) = (Client::new(&node), Client::new(&node));
     let info = one.say(&mut node, LONG_AGO, "info server cluster clients replication");
-    let own = [
-        "redis_mode:cluster",
-        "tcp_port:7001",
-        "cluster_enabled:1",
-        "cluster_clock_ahead_ms:-3600000",
-        "cluster_lacks_room:1",
-    ];
-    let replica = ["role:slave", "master_host:10.0.0.7", "master_port:7002", "master_link_status:up"];
-    for field in own.into_iter().chain(replica) {
+    let fields = "redis_mode:cluster tcp_port:7001 cluster_enabled:1 cluster_clock_ahead_ms:-3600000 cluster_lacks_room:1 \
+        role:slave master_host:10.0.0.7 master_port:7002 master_link_status:up";
+    for field in fields.split(' ') {
         assert!(info.contains(field), "{field}: {info}");
     }
     one.talk(

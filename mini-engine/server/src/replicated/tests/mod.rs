@@ -17,6 +17,7 @@ use proof::disk::MemFs;
 use super::*;
 use crate::groups::GroupReplies;
 use crate::protocol::output::Output;
+use crate::session::tests::exchanges;
 use crate::session::{Session, Step};
 use crate::settings::Settings;
 use crate::state::context::Work;
@@ -246,6 +247,14 @@ impl Client {
         (step, sent_to(&output))
     }
 
+    /// The write of a request that is passed on to a group.
+    fn next_write(&mut self, node: &Node, line: &str) -> Write {
+        let (Step::Later(0, Work::Groups(GroupRequests::Writes(mut writes))), _) = self.next(node, line) else {
+            panic!("{line}: a write")
+        };
+        writes.remove(0).1
+    }
+
     fn next_at(&mut self, node: &Node, line: &str, redirect: Redirect) -> (Step, String) {
         *node.redirect.lock().expect("no panic") = redirect;
         self.next(node, line)
@@ -274,12 +283,11 @@ impl Client {
         bytes_of(&output)
     }
 
-    /// Sends each request of `request => reply | request => reply`, and compares the replies.
+    /// Sends each request of [`exchanges`], and compares the replies.
     #[track_caller]
     fn talk(&mut self, node: &mut Node, session: &str) {
-        for exchange in session.split(['|', '\n']) {
-            let (line, expected) = exchange.split_once("=>").expect("a request and its reply");
-            assert_eq!(self.say(node, LONG_AGO, line.trim()), expected.trim(), "{line}");
+        for (line, expected) in exchanges(session) {
+            assert_eq!(self.say(node, LONG_AGO, line), expected, "{line}");
         }
     }
 }

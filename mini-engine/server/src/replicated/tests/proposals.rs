@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::session::tests::extend;
 
 const SECOND: u64 = 1000;
 
@@ -10,30 +11,13 @@ const SECOND: u64 = 1000;
 fn keys_expire_by_the_instants_of_proposals() {
     // Catches a command that uses the system's time: at instants long ago, every line would have another result.
     let mut node = Node::new();
-    let replies = node.write(
-        LONG_AGO,
-        &[
-            "set a 1 ex 10",
-            "psetex b 500 2",
-            "set c 3",
-            "expire c 20",
-            "set d 4 px 700",
-            "getex d ex 30",
-            "set e 5 pxat 999999999999",
-            "get e",
-            "ttl a",
-            "pttl b",
-            "ttl c",
-            "pexpiretime d",
-            "set f 6 exat 1000000001",
-            "persist f",
-            "setex g 3 7",
-            "expire g -1",
-            "get g",
-        ],
-    );
-    let expected = "+OK +OK +OK :1 +OK $1 4 +OK $-1 :10 :500 :20 :1000000030000 +OK :1 +OK :1 $-1";
-    assert_eq!(replies.join(" "), expected);
+    let (requests, replies): (Vec<&str>, Vec<&str>) = exchanges(
+        "set a 1 ex 10 => +OK | psetex b 500 2 => +OK | set c 3 => +OK | expire c 20 => :1 | set d 4 px 700 => +OK | getex d ex 30 => $1 4
+         set e 5 pxat 999999999999 => +OK | get e => $-1 | ttl a => :10 | pttl b => :500 | ttl c => :20 | pexpiretime d => :1000000030000
+         set f 6 exat 1000000001 => +OK | persist f => :1 | setex g 3 7 => +OK | expire g -1 => :1 | get g => $-1",
+    )
+    .unzip();
+    assert_eq!(node.write(LONG_AGO, &requests), replies);
     assert_eq!(node.write(LONG_AGO + 499, &["get b", "pttl b"]), ["$1 2", ":1"]);
     // A proposal with an earlier instant is carried out at the latest instant.
     assert_eq!(node.write(LONG_AGO, &["pttl b", "set h 1 px 1"]), [":1", "+OK"]);
@@ -41,9 +25,7 @@ fn keys_expire_by_the_instants_of_proposals() {
     node.propose(LONG_AGO + 10 * SECOND, Vec::new());
     assert_eq!(node.read("mget a b c"), "*3 $-1 $1 1 $1 3");
     assert_eq!(node.read("pttl c"), ":10000");
-    let script =
-        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end";
-    let lock = Request::new(["eval", script, "1", "c", "3", "50"]).into();
+    let lock = Request::new(["eval", &extend(), "1", "c", "3", "50"]).into();
     assert_eq!(node.propose(LONG_AGO + 10 * SECOND, vec![lock, request("pttl c").into()]), [":1", ":50"]);
 }
 
@@ -65,21 +47,9 @@ fn a_refused_write_leaves_nothing_and_does_not_disturb_its_neighbours() {
     let mut node = Node::new();
     let long = "k".repeat(mini_engine::MAX_KEY_LEN + 1);
     node.write(LONG_AGO, &["mset a 0 c 0"]);
-    let replies = node.write(
-        LONG_AGO,
-        &[
-            "set a 1",
-            &format!("mset a 2 b 2 {long} 2"),
-            "incr a",
-            "incr",
-            "get x y",
-            "shutdown",
-            "scan 0",
-            "evalsha x 0",
-            "watch a",
-            "set b 3",
-        ],
-    );
+    let requests =
+        format!("set a 1|mset a 2 b 2 {long} 2|incr a|incr|get x y|shutdown|scan 0|evalsha x 0|watch a|set b 3");
+    let replies = node.write(LONG_AGO, &requests.split('|').collect::<Vec<_>>());
     assert!(replies[1].starts_with("-ERR invalid argument: key of 65536 bytes"), "{}", replies[1]);
     assert_eq!((&*replies[0], &*replies[2], &*replies[9]), ("+OK", ":2", "+OK"));
     assert!(replies[3..9].iter().all(|reply| reply.starts_with("-ERR ")), "{replies:?}");
@@ -112,10 +82,7 @@ fn writes_beyond_the_room_of_a_proposal_are_refused_and_taken_back() {
         &mut node,
         "set k 1 => +OK | multi => +OK | delprefix k => +QUEUED | set k 2 => +QUEUED | delprefix k => +QUEUED",
     );
-    let (Step::Later(0, Work::Groups(GroupRequests::Writes(mut writes))), _) = client.next(&node, "exec") else {
-        panic!("a write")
-    };
-    let (_, write) = writes.remove(0);
+    let write = client.next_write(&node, "exec");
     let mut writes: Vec<Write> = many[1..].iter().map(|line| request(line).into()).collect();
     writes.extend([request("set l 1").into(), write, request("get k").into()]);
     let replies = node.propose(LONG_AGO, writes);

@@ -23,14 +23,9 @@ const DOORS: [(&str, &str); 14] = [
     ("set k v ex 1", "EXTEND k v 3000"),
     ("del k", "set k v ex 3"),
 ];
-/// The script with which a client extends a lock.
-const EXTEND: &str = r#"if redis.call("get",KEYS[1]) == ARGV[1] then
-    return redis.call("pexpire",KEYS[1],ARGV[2])
-else
-    return 0
-end"#;
 
-fn open((mem, clock): &(MemFs, Clock)) -> Server {
+/// A server whose keys expire by the clock.
+pub(super) fn open((mem, clock): &(MemFs, Clock)) -> Server {
     let builder = Db::builder("/db").file_system(Arc::new(mem.clone())).time_source(clock.source());
     Server::on(|_| builder.memtable_bytes(1 << 20), |_| ())
 }
@@ -59,7 +54,7 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
                 let now = begun.max(begun.saturating_add_signed(step));
                 server.said(&format!("{before}\r\n"));
                 let door = match door.strip_prefix("EXTEND k v ") {
-                    Some(span) => request(&["eval", EXTEND, "1", "k", "v", span]),
+                    Some(span) => request(&["eval", &extend(), "1", "k", "v", span]),
                     None => format!("{door}\r\n"),
                 };
                 if is_queued {
@@ -74,9 +69,9 @@ fn a_span_counts_from_the_clock_by_which_keys_expire_at_every_door() {
                 let time = format!("*2\r\n$7\r\n{}\r\n$1\r\n0\r\n", now / 1000);
                 assert!(step % 1000 != 0 || server.said("time\r\n") == time, "{case}");
                 set(now + 2999);
-                server.talk("exists k => :1 | pttl k => :1");
+                server.talk("exists k => :1 | pttl k => :1 | watch k => +OK | multi => +OK | get k => +QUEUED");
                 set(now + 3000);
-                server.talk("exists k => :0 | pttl k => :-2 | set k another nx px 3000 => +OK");
+                server.talk("exec => *-1 | exists k => :0 | pttl k => :-2 | set k another nx px 3000 => +OK");
             }
         }
     }

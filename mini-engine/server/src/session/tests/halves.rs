@@ -30,8 +30,7 @@ fn encoded(line: &str) -> String {
         _ if word.len() == 1 && word.as_bytes()[0].is_ascii_lowercase() => format!("{{w}}{word}"),
         _ => word.to_owned(),
     });
-    let words: Vec<String> = words.collect();
-    request(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    request(&words.collect::<Vec<_>>())
 }
 
 fn requests(list: &str) -> impl Iterator<Item = &str> {

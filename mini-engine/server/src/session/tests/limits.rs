@@ -2,8 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use mini_engine::Db;
-
 use super::*;
 use crate::commands::LIMITERS;
 
@@ -45,11 +43,9 @@ fn limits_and_caches_do_what_the_texts_say() {
     assert_eq!(LIMITERS.len(), TEXTS.len());
     for is_queued in [false, true] {
         for rows in ROWS.split("\n\n") {
-            let clock = Clock::at(SystemTime::UNIX_EPOCH);
-            let mut now = Duration::from_millis(1_700_000_000_250);
-            clock.set(SystemTime::UNIX_EPOCH + now);
-            let builder = Db::builder("/db").file_system(Arc::new(MemFs::default())).time_source(clock.source());
-            let mut server = Server::on(|_| builder.memtable_bytes(1 << 20), |_| ());
+            let mut now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250);
+            let clocked = (MemFs::default(), Clock::at(now));
+            let mut server = clock::open(&clocked);
             let (mut requests, mut replies) = (String::new(), Vec::new());
             let rows = rows.lines().filter(|row| !row.starts_with('#')).flat_map(|line| line.split(" | "));
             for row in rows.chain(["after 0"]) {
@@ -67,7 +63,7 @@ fn limits_and_caches_do_what_the_texts_say() {
                 assert_eq!(server.said(&requests).replace("\r\n", " ").trim_end(), expected.trim_end());
                 (requests, replies) = (String::new(), Vec::new());
                 now += Duration::from_millis(millis.parse().expect("milliseconds"));
-                clock.set(SystemTime::UNIX_EPOCH + now);
+                clocked.1.set(now);
             }
         }
     }
