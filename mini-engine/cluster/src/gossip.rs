@@ -143,6 +143,7 @@ impl Gossip<'_> {
         if (0..identity.groups).all(is_known) { PAUSE } else { SHORT_PAUSE }
     }
 
+    /// Compares this node's clock with those of the others.
     fn check_clock(&mut self, others: &[ClockOffset]) {
         let ahead = ahead_of_most(others.iter().copied());
         // ORDERING: Relaxed; a number that is shown.

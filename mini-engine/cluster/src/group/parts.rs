@@ -49,6 +49,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// The configuration of openraft for a group.
+    ///
     /// openraft's maximum election timeout is also the lease of a leader. For this time after the leader's last message no node votes for another
     /// candidate; only then does a node's own timeout begin. The sum of both is the time that a user sets: from `election_timeout` to a third more.
     pub(super) fn config(&self, may_elect: bool) -> Result<Arc<Config>> {

@@ -35,15 +35,7 @@ pub(super) fn log_loop(core: &Core) {
     while let Some(task) = begin(core, &mut look) {
         match task {
             Task::Make(reserve) => {
-                let made =
-                    core.with_reserve(|| make(core, reserve)).or_else(|error| match error.is_want_of_handles() {
-                        true => {
-                            core.store.tables.make_way();
-                            make(core, reserve)
-                        }
-                        false => Err(error),
-                    });
-                end(core, made);
+                end(core, core.with_handles(|| core.with_reserve(|| make(core, reserve))));
             }
             Task::TakeReserve => core.take_reserve(),
         }

@@ -80,20 +80,12 @@ fn flush_loop(core: &Core) {
     let mut backoff = Backoff::up_to(FLUSH_MAX_BACKOFF);
     while wait_for_work(core, || !core.view.get().frozen.is_empty()) {
         core.lock().flushing.is_running = true;
-        let flush = || core.with_reserve(|| flush::flush_oldest(core));
-        let flushed = match flush() {
-            // Callers wait for this flush, and there are handles now.
-            Err(error) if error.is_want_of_handles() => {
-                make_way(core, &error);
-                flush()
-            }
-            flushed => flushed,
-        };
+        let flushed = core.with_handles(|| core.with_reserve(|| flush::flush_oldest(core)));
         core.lock().flushing.is_running = false;
         match flushed {
             Ok(()) => backoff.reset(),
             Err(error) if error.is_transient() => {
-                make_way(core, &error);
+                core.make_way(&error);
                 let mut state = core.lock();
                 state.flushing.failures += 1;
                 if state.flushing.error.is_none() {
@@ -109,20 +101,12 @@ fn flush_loop(core: &Core) {
     }
 }
 
-/// Closes tables, and the logs of views that no reader uses any more, if file handles ran out, so that the next attempt has some.
-fn make_way(core: &Core, error: &Error) {
-    if error.is_want_of_handles() {
-        core.store.tables.make_way();
-        core.remove_obsolete();
-    }
-}
-
 fn compaction_loop(core: &Core, work: Work) {
     let mut backoff = Backoff::up_to(COMPACTION_MAX_BACKOFF);
     while let Some(mut job) = wait_for_compaction(core, work) {
         let result = compaction::run_job(core, &mut job);
         if let Err(error) = &result {
-            make_way(core, error);
+            core.make_way(error);
             let is_pressing = job.plan.relieves_level_0() || core.is_tight() || !core.level_0_has_room();
             let is_awaited = error.is_transient() && is_pressing;
             backoff.limit(if is_awaited { FLUSH_MAX_BACKOFF } else { COMPACTION_MAX_BACKOFF });

@@ -377,6 +377,25 @@ impl Core {
         count
     }
 
+    /// Runs `step`; if it lacks file handles, frees some and runs it again. Must not be called with a lock held.
+    pub(crate) fn with_handles<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+        step().or_else(|error| match error.is_want_of_handles() {
+            true => {
+                self.make_way(&error);
+                step()
+            }
+            false => Err(error),
+        })
+    }
+
+    /// Closes tables, and the logs of views that no reader uses any more, if file handles ran out, so that the next attempt has some.
+    pub(crate) fn make_way(&self, error: &Error) {
+        if error.is_want_of_handles() {
+            self.store.tables.make_way();
+            self.remove_obsolete();
+        }
+    }
+
     /// Whether the queue of frozen memtables has room for another one.
     pub(crate) fn queue_has_room(&self) -> bool {
         self.view.get().frozen.len() < self.store.options.immutable_memtables
