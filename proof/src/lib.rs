@@ -7,6 +7,7 @@
 //! * [`Random`]: draws that a seed determines;
 //! * [`entries`] and [`pairs`]: contents of databases as ordinary maps; [`key`], [`scattered_key`], [`noise`]: keys and values;
 //! * [`TempDir`] and [`free_address`]: a directory and an address for a test;
+//! * [`wait_while`]: a wait for other threads that fails instead of hanging;
 //! * [`environment`]: the variables that repeat a run, or make it longer.
 
 // The sources of `disk` are also compiled into the engine's own unit tests, and name this crate there.
@@ -20,8 +21,10 @@ pub mod environment;
 pub mod model;
 mod random;
 mod temporary;
+mod wait;
 
 pub use clock::{Clock, second};
 pub use contents::{Map, POLICIES, entries, key, noise, pairs, scattered_key};
 pub use random::{Random, hash};
 pub use temporary::{TempDir, free_address};
+pub use wait::{PATIENCE, wait_while};

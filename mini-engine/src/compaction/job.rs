@@ -101,7 +101,7 @@ fn finish(
         removed: consumed.removed,
         added: outputs.chain(consumed.narrowed).collect(),
         pointers: pointer.into_iter().collect(),
-        pointers_done: plan.resumes.clone(),
+        pointers_done: plan.pointers_done(),
         stats: stats(plan, inputs, read, written.table_bytes()),
         ..VersionEdit::default()
     };
@@ -127,7 +127,7 @@ fn removed(plan: &Plan, inputs: &[OpenRun]) -> Done {
 /// The edit that removes the inputs of `plan` from their runs.
 fn removal(plan: &Plan) -> VersionEdit {
     let removed = plan.inputs.iter().flat_map(|input| input.tables.iter().map(|&number| (input.level, number)));
-    VersionEdit { removed: removed.collect(), pointers_done: plan.resumes.clone(), ..VersionEdit::default() }
+    VersionEdit { removed: removed.collect(), pointers_done: plan.pointers_done(), ..VersionEdit::default() }
 }
 
 /// The statistics of a compaction that reads `read` bytes of each input table and writes `written` bytes.

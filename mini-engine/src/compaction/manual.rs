@@ -36,7 +36,7 @@ pub(crate) fn pick_manual(context: &Context<'_>, range: &ManualCompaction, rest:
         return Some(next);
     }
     let mut step = pick_step(context, range)?;
-    step.resumes.extend(rest);
+    step.finished.extend(rest);
     Some(step)
 }
 

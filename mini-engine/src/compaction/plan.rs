@@ -14,6 +14,7 @@
 //! pointer leads to the rest: tables above the output, or a narrowed table in its run. A table that is rewritten in its run is therefore the first of
 //! its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::compaction::key_range::{KeyRange, KeySet};
@@ -60,8 +61,10 @@ pub(crate) struct Plan {
     pub(crate) below: KeySet,
     /// Bytes of all tables of the whole compaction; the plan may be only the rest of it.
     pub(crate) bytes: u64,
-    /// The compact pointers that this plan makes obsolete: that of the compaction that it continues, and those of compactions with nothing left.
-    pub(crate) resumes: Vec<u64>,
+    /// The compact pointer of the compaction that this plan continues.
+    pub(crate) resumes: Option<u64>,
+    /// Compact pointers of compactions with nothing left.
+    pub(crate) finished: Vec<u64>,
 }
 
 impl Plan {
@@ -72,6 +75,34 @@ impl Plan {
     /// Whether tables of level 0 are inputs: writers may be waiting for that.
     pub(crate) fn relieves_level_0(&self) -> bool {
         self.inputs.iter().any(|input| input.level == 0)
+    }
+
+    /// The compact pointers that this plan makes obsolete.
+    pub(crate) fn pointers_done(&self) -> Vec<u64> {
+        self.resumes.into_iter().chain(self.finished.iter().copied()).collect()
+    }
+
+    /// Leaves the newest tables of level 0 to later plans, because space is short: those that remain are together no larger than the largest table of
+    /// level 0, or two of them if they stay on level 0, since a compaction frees them only at its end. V4 holds: no remaining input passes over a table
+    /// that is left. Returns the number of inputs that are left: the first ones, each of them one table. If there are any, the compaction that this
+    /// plan continues stays unfinished.
+    pub(crate) fn leave_newest(&mut self, version: &Version) -> usize {
+        if self.action != Action::Rewrite {
+            return 0;
+        }
+        let largest = version.level(0).map(|table| table.size).max().unwrap_or_default();
+        let mut room = largest.saturating_mul(if self.output.level == 0 { 2 } else { 1 });
+        let taken: HashSet<u64> = self.tables().collect();
+        let mut tables: Vec<&TableMeta> = version.level(0).filter(|table| taken.contains(&table.number)).collect();
+        while let Some(rest) = tables.last().and_then(|oldest| room.checked_sub(oldest.size)) {
+            room = rest;
+            tables.pop();
+        }
+        if !tables.is_empty() {
+            self.inputs.drain(..tables.len());
+            self.resumes = None;
+        }
+        tables.len()
     }
 }
 
@@ -179,7 +210,8 @@ pub(crate) fn removal(version: &Version, levels: Range<usize>, is_wanted: impl F
 
 pub(crate) fn rewrite_of(chosen: &[Chosen<'_>], output: RunId, key_range: KeyRange, below: KeySet) -> Plan {
     let bytes = all_tables(chosen).map(|table| table.size).sum();
-    Plan { action: Action::Rewrite, inputs: inputs(chosen), output, key_range, below, bytes, resumes: Vec::new() }
+    let (action, inputs) = (Action::Rewrite, inputs(chosen));
+    Plan { action, inputs, output, key_range, below, bytes, resumes: None, finished: Vec::new() }
 }
 
 fn all_tables<'a, 'b>(chosen: &'b [Chosen<'a>]) -> impl Iterator<Item = &'a TableMeta> + use<'a, 'b> {
@@ -200,7 +232,7 @@ fn inputs(chosen: &[Chosen<'_>]) -> Vec<Input> {
 /// The keys that tables older than the output hold within its key range. Tables of the output's run are disjoint with the output. Quarantined tables
 /// count, whatever their age: a key that was removed since must still read as removed, also after a salvage.
 fn below(version: &Version, chosen: &[Chosen<'_>], output: RunId, key_range: &KeyRange) -> KeySet {
-    let taken: std::collections::HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
+    let taken: HashSet<u64> = all_tables(chosen).map(|table| table.number).collect();
     let is_older = |level: usize, run: &Run| level > output.level || level == output.level && run.id() < output.run;
     let older = version.all_runs().filter(|(level, run)| is_older(*level, run)).flat_map(|(_, run)| run.tables());
     let older = older.chain(version.set_aside());

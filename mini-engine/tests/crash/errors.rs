@@ -46,9 +46,7 @@ impl Ended {
             let metrics = db.metrics();
             metrics.flushes_running + metrics.compactions_running + metrics.logs_being_made > 0
         };
-        while is_busy(self.run.db()) {
-            std::thread::yield_now();
-        }
+        wait_while(|| is_busy(self.run.db()));
         let last = self.run.db().persist(Durability::Buffered);
         self.note(last);
     }

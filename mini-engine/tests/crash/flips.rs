@@ -61,9 +61,7 @@ fn database(log: Log) -> (Disk, Vec<Map>) {
         if n == 8 || n == 16 {
             db.flush().unwrap();
         }
-        while is_previous && n == 8 && !mem.exists(&Path::new(DIR).join("SPARE")).unwrap() {
-            std::thread::yield_now();
-        }
+        wait_while(|| is_previous && n == 8 && !mem.exists(&Path::new(DIR).join("SPARE")).unwrap());
     }
     assert_eq!(db.metrics().wal_recycled, u64::from(log == Log::Recycled));
     drop(db);

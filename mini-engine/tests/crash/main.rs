@@ -35,7 +35,7 @@ mod prelude {
     };
     pub(crate) use proof::disk::{Answer, Disk, Fault, FaultFs, Losses, MemFs, Op, Operation, Repeat, Step};
     pub(crate) use proof::environment::{number, step};
-    pub(crate) use proof::{Clock, Map, POLICIES, Random, entries, second};
+    pub(crate) use proof::{Clock, Map, POLICIES, Random, entries, second, wait_while};
 
     pub(crate) use crate::counts::Counts;
     pub(crate) use crate::explore::{Effort, Explorer, explore};

@@ -20,10 +20,7 @@ pub(crate) use mini_engine::{
 };
 pub(crate) use proof::disk::{Answer, Disk, Event, Fault, FaultFs, Held, MemFs, Op, Operation, Repeat, Step};
 
-pub(crate) use proof::{Clock, Map, POLICIES, Random, TempDir, entries, key, pairs, second};
-
-/// The time after which a wait has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) use proof::{Clock, Map, PATIENCE, POLICIES, Random, TempDir, entries, key, pairs, second, wait_while};
 
 /// The directory of a database in memory.
 pub(crate) const DB: &str = "/db";
@@ -158,16 +155,6 @@ pub(crate) fn level_0(db: &Db) -> u64 {
     db.metrics().levels.first().map_or(0, |level| level.tables)
 }
 
-/// Waits as long as `is_so` is true; fails after [`PATIENCE`].
-#[track_caller]
-pub(crate) fn wait_while(mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while is_so() {
-        assert!(begun.elapsed() < PATIENCE, "a wait that does not end");
-        std::thread::yield_now();
-    }
-}
-
 /// The paths of the files in `dir` whose names contain `part`, sorted.
 pub(crate) fn paths(dir: &Path, part: &str) -> Vec<PathBuf> {
     files(dir, part).iter().map(|name| dir.join(name)).collect()
@@ -258,19 +245,13 @@ pub(crate) fn flush_to_the_end(db: &Db) {
 
 /// Waits until no flush is running. The caller ensures that none is due.
 pub(crate) fn wait_for_flush(db: &Db) {
-    while db.metrics().flushes_running > 0 {
-        std::thread::yield_now();
-    }
+    wait_while(|| db.metrics().flushes_running > 0);
 }
 
-/// Waits until only tables of the version have files in `dir`: a thread removes replaced tables later. Files that were set aside stay. Returns
-/// after a minute in any case, so that the caller fails with too many files.
+/// Waits until only tables of the version have files in `dir`: a thread removes replaced tables later. Files that were set aside stay.
 pub(crate) fn wait_for_removals(db: &Db, dir: &Path) {
-    let give_up = Instant::now() + Duration::from_secs(60);
     let tables = || files(dir, ".sst").iter().filter(|name| name.ends_with(".sst")).count() as u64;
-    while tables() > db.metrics().levels.iter().map(|level| level.tables).sum() && Instant::now() < give_up {
-        std::thread::yield_now();
-    }
+    wait_while(|| tables() > db.metrics().levels.iter().map(|level| level.tables).sum());
 }
 
 /// The index of the first of `events` from `from` on that is `op` on a file whose name contains `part`.

@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
         // Crumbs before the pointer may be outputs of the last piece: if each piece included them, they could be its only progress.
         let is_free = |table: &TableMeta| self.in_progress.is_free(table.number) && table.largest >= pointer.from;
         let plan = plan::plan(self.version, self.options, chosen, pointer.output, is_free)?;
-        Some(Plan { bytes: plan.bytes.max(pointer.bytes), resumes: vec![pointer.id], ..plan })
+        Some(Plan { bytes: plan.bytes.max(pointer.bytes), resumes: Some(pointer.id), ..plan })
     }
 
     /// All tables of levels `from` to `to - 1`, and the tables of level `to` that they overlap.

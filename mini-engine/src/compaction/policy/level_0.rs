@@ -72,7 +72,7 @@ pub(super) fn arrange(context: &Context<'_>, plans: &mut Vec<Plan>) {
         return;
     }
     // Only the last piece of a compaction makes level 0 smaller.
-    let is_passed_by = |plan: &Plan| !plan.resumes.is_empty() && is_pressing(context);
+    let is_passed_by = |plan: &Plan| plan.resumes.is_some() && is_pressing(context);
     let goes_first = |plan: &Plan| !is_passed_by(plan) && is_worth_its_while(context, plan, |table| table.size);
     if down.and_then(|at| plans.get(at)).is_some_and(goes_first) {
         return;
@@ -93,7 +93,7 @@ pub(super) fn patience(options: &Options) -> usize {
 /// of a table.
 pub(super) fn is_worth_its_while(context: &Context<'_>, plan: &Plan, weight: impl Fn(&TableMeta) -> u64) -> bool {
     // A compaction that has begun continues: its cost was checked when it began.
-    if plan.action == Action::Move || !plan.resumes.is_empty() {
+    if plan.action == Action::Move || plan.resumes.is_some() {
         return true;
     }
     let taken: HashSet<u64> = plan.tables().collect();

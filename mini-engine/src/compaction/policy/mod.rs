@@ -51,7 +51,7 @@ pub(crate) enum Work {
 pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
     let policy = policy_of(context.options.compaction.unwrap_or_default());
     let plans = (policy.plans)(context);
-    let (resumed, done) = resumed(context);
+    let (resumed, finished) = resumed(context);
     // A compaction that has begun continues before another begins on top of it. The only exception is level 0, which writers wait for: its compaction
     // may begin before a compaction of deeper levels continues.
     let passes = |plan: &Plan| plan.relieves_level_0() && !resumed.iter().any(Plan::relieves_level_0);
@@ -72,18 +72,23 @@ pub(crate) fn pick(context: &Context<'_>, work: Work) -> Option<Plan> {
         Work::Level0 => plan.relieves_level_0(),
         Work::Deeper => !plan.relieves_level_0(),
     })?;
-    plan.resumes.extend(done);
+    plan.finished = finished;
     Some(plan)
 }
 
-/// The next pieces of unfinished compactions, and the pointers of compactions with nothing left.
+/// The next pieces of unfinished compactions, and the pointers of compactions with nothing left. The oldest compaction comes first. But of the
+/// pointers to the same run, the newest comes first: a compaction that [`Plan::leave_newest`] cut short leaves a pointer to some tables of an older one,
+/// which would rewrite the outputs of the first again and again.
 fn resumed(context: &Context<'_>) -> (Vec<Plan>, Vec<u64>) {
-    let (mut plans, mut done) = (Vec::new(), Vec::new());
-    for pointer in context.version.pointers().iter().filter(|pointer| !context.in_progress.is_claimed(pointer.id)) {
+    let (mut plans, mut finished) = (Vec::new(), Vec::new());
+    let all = context.version.pointers();
+    let mut pointers: Vec<_> = all.iter().rev().filter(|pointer| !context.in_progress.is_claimed(pointer.id)).collect();
+    pointers.sort_by_key(|pointer| all.iter().position(|first| first.output == pointer.output));
+    for pointer in pointers {
         match context.resume(pointer) {
             Some(plan) => plans.push(plan),
-            None => done.push(pointer.id),
+            None => finished.push(pointer.id),
         }
     }
-    (plans, done)
+    (plans, finished)
 }

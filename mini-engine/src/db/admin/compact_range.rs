@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::compaction::{ManualCompaction, pick_manual};
-use crate::db::background::{CompactionJob, end_compaction, fail_if_unsafe, flush_all, run_job};
+use crate::db::background::{CompactionJob, end_compaction, fail_if_unsafe, flush_all, is_others_turn, run_job};
 use crate::db::core::{Core, State, fail_on_unwind, pick_unlocked};
 use crate::error::Result;
 use crate::lock::wait;
@@ -45,7 +45,7 @@ fn first_number_since(core: &Core) -> Result<u64> {
 }
 
 /// The compact pointer of the last piece. No worker continues from it, because the caller's thread does. When `compact_range` returns, the whole
-/// compaction is done, and the files of the inputs are removed.
+/// compaction is done, and the files of the inputs are removed. Only where space was short may workers continue a part that the range does not need.
 struct Rest<'a> {
     core: &'a Core,
     pointer: Option<u64>,
@@ -72,7 +72,7 @@ impl Drop for Rest<'_> {
     }
 }
 
-/// Begins the next compaction of `range` once no compaction in progress conflicts with it; `None` if the range is done.
+/// Begins the next compaction of `range` once it is its turn and no compaction in progress conflicts with it; `None` if the range is done.
 fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Result<Option<CompactionJob>> {
     let mut state = core.lock();
     // Workers begin no compaction meanwhile; otherwise there might always be another conflicting one.
@@ -82,7 +82,7 @@ fn begin_within(core: &Core, range: &ManualCompaction, rest: &Rest<'_>) -> Resul
         let plan;
         (state, plan) = pick_unlocked(core, state, is_wanted, |context, ()| pick_manual(context, range, rest.pointer));
         let Some(plan) = plan else { break core.check_writable(&state).map(|()| None) };
-        if !state.compacting.in_progress.conflicts_with(&plan) {
+        if !is_others_turn(core, &state) && !state.compacting.in_progress.conflicts_with(&plan) {
             break Ok(Some(CompactionJob::begin(&mut state, plan, &core.view.get())));
         }
         state = wait(&core.room, state);

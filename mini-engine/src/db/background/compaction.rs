@@ -22,6 +22,7 @@ type LockedState<'a> = MutexGuard<'a, State>;
 /// A compaction that is recorded as in progress.
 pub(crate) struct CompactionJob {
     id: u64,
+    /// Recorded as a whole, although only its oldest part runs if space is short ([`Plan::leave_newest`]).
     pub(crate) plan: Plan,
     /// Held until the compaction ends. A whole view would also hold the files of all other tables, some of which another compaction may replace.
     inputs: Vec<OpenRun>,
@@ -61,13 +62,16 @@ pub(super) fn begin<'a>(
     let work = |state: &State| {
         // The thread that is reserved for level 0 takes level 0 first, so that the others are free for deeper levels.
         let work = if work == Work::Any && !state.compacting.in_progress.takes_level_0() { Work::Deeper } else { work };
-        // While space is short, one compaction runs at a time, because each takes space.
-        let is_others_turn = core.is_tight() && state.compacting.in_progress.is_at_work();
-        (state.compacting.ranges_waiting == 0 && !is_others_turn).then_some(work)
+        (state.compacting.ranges_waiting == 0 && !is_others_turn(core, state)).then_some(work)
     };
     let (mut state, due) = pick_unlocked(core, state, work, pick);
     let job = due.map(|plan| CompactionJob::begin(&mut state, plan, &core.view.get()));
     (state, job)
+}
+
+/// Whether another compaction runs, and none may begin beside it: while space is short, one runs at a time, because each takes space.
+pub(crate) fn is_others_turn(core: &Core, state: &State) -> bool {
+    core.is_tight() && state.compacting.in_progress.is_at_work()
 }
 
 /// The number of running compactions, and whether another one is due.
@@ -97,7 +101,7 @@ pub(crate) fn end_compaction(core: &Core, state: &mut State, job: &CompactionJob
 /// Runs a compaction to its end, unless the engine shuts down meanwhile. On return the files of its inputs are removed, except those that readers
 /// still hold.
 pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
-    let compacted = core.with_reserve(|| compact(core, job, job.inputs.clone()));
+    let compacted = core.with_reserve(|| compact(core, job));
     job.inputs.clear();
     job.pointer = compacted?;
     // The next compaction may need the space of the inputs. Readers that are pinned, of any database, unpin soon.
@@ -107,24 +111,25 @@ pub(crate) fn run_job(core: &Core, job: &mut CompactionJob) -> Result<()> {
 }
 
 /// The number of the compact pointer that this compaction leaves.
-fn compact(
-    core: &Core,
-    CompactionJob { plan, version, .. }: &CompactionJob,
-    inputs: Vec<OpenRun>,
-) -> Result<Option<u64>> {
-    let begun = Instant::now();
+fn compact(core: &Core, CompactionJob { plan, inputs, version, .. }: &CompactionJob) -> Result<Option<u64>> {
+    let (begun, is_tight) = (Instant::now(), core.is_tight());
+    let (mut plan, mut inputs) = (plan.clone(), inputs.clone());
+    if is_tight {
+        // The plan may have been made before space was short.
+        inputs.drain(..plan.leave_newest(version));
+    }
     // Read after the view is loaded: a snapshot that is registered later sees no version older than those visible now (rule 16).
     let (snapshots, instants) = core.snapshots.live(|| core.clock.now());
-    let filter_bits = filter_bits_of_merge(&core.store.options, version, plan);
-    let sizes = if core.is_tight() { OutputSizes::small } else { OutputSizes::of };
+    let filter_bits = filter_bits_of_merge(&core.store.options, version, &plan);
+    let sizes = if is_tight { OutputSizes::small } else { OutputSizes::of };
     let outputs = (sizes(&core.store.options, version), filter_bits);
-    let Some(done) = run(&core.store, plan, outputs, &inputs, (&snapshots, &instants), &core.cancel)? else {
+    let Some(done) = run(&core.store, &plan, outputs, &inputs, (&snapshots, &instants), &core.cancel)? else {
         return Ok(None);
     };
     let (read, written) = (done.read_bytes(), done.written_bytes());
     let from_level_0 = done.edit.stats.levels[0].read;
     let pointer = done.edit.pointers.first().map(|pointer| pointer.id);
-    let Plan { action, output, .. } = plan;
+    let Plan { action, output, .. } = &plan;
     tracing::debug!(?action, level = output.level, inputs = plan.tables().count(), read, written, "compacted tables");
     core.install(done.edit, done.outputs, |counters| {
         counters.compactions.add(1);

@@ -7,11 +7,13 @@
 //!    tables, whatever else fills the disk. If the reserve cannot grow, the write is rejected, and nothing else changes.
 //! R3 *Who may use it.* A step of the engine that finds no space (a new log, a flush, a compaction, an edit, an open) gives up the whole reserve and
 //!    is tried once more ([`Core::with_reserve`]). No such step adds data to the database: only writes do, and they are checked by R2. The step may
-//!    free space only at its end, so the reserve is not taken back before that.
+//!    free space only at its end, so the reserve is not taken back before that. A compaction that runs at that moment may take the space first; then
+//!    both steps fail, free what they took, and are tried again, the compaction in a small piece.
 //! R4 The database is *tight* until the reserve has its required size again. Insertions are rejected. Batches of removals of at most [`MAX_REMOVAL`]
 //!    bytes are accepted. They are flushed at every [`REMOVALS`] bytes, even if level 0 is full, and within a second. Logs get no space in advance
 //!    and no spare file is kept. Compactions run one at a time, in pieces of one table. Each that removals make useful is due, and level 0 moves
-//!    down, oldest table first. So an endless series of removals becomes compactions that take no more space than R1 includes and free more.
+//!    down, oldest table first, even if the compaction began before with more of them ([`Plan::leave_newest`](crate::compaction::Plan::leave_newest)).
+//!    So an endless series of removals becomes compactions that take no more space than R1 includes and free more.
 //! R5 *The way back.* The thread of the logs tries to take the reserve when a write needs it, after each edit, and at least every second, so that it
 //!    also notices space that other programs free. If the space does not suffice, it takes none of it.
 //! R6 *Crashes.* Nothing depends on the file's contents, so it is not synced: a part that a power failure removes is free space. An open takes the

@@ -41,10 +41,10 @@ fn new_key(n: u64) -> String {
 }
 
 fn insert_until_writes_go_on(db: &Db) {
-    while let Err(error) = db.insert("later", "") {
-        assert!(matches!(error, Error::Stalled { .. }), "{error}");
-        thread::yield_now();
-    }
+    wait_while(|| {
+        let inserted = db.insert("later", "");
+        inserted.inspect_err(|error| assert!(matches!(error, Error::Stalled { .. }), "{error}")).is_err()
+    });
 }
 
 /// Checks that all acknowledged writes of [`overwrite`] are stored.

@@ -48,10 +48,10 @@ fn panics(db: &Db) -> bool {
 /// Waits until a writer has written a frame: header and payload.
 fn wait_for_frame(fs: &FaultFs) {
     let mut fills = 0;
-    while fills < 2 {
+    wait_while(|| {
         fills += count(&fs.take(), Op::Fill, ".log");
-        thread::yield_now();
-    }
+        fills < 2
+    });
 }
 
 #[test]

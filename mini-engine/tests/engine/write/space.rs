@@ -22,10 +22,7 @@ fn full_disk(
 
 /// Inserts after space was missing: the insert may be refused for a moment longer, while a step uses the reserve.
 fn insert_again(db: &Db, key: &str, value: &str) {
-    while let Err(error) = db.insert(key, value) {
-        assert!(is_full(&error), "{error}");
-        thread::yield_now();
-    }
+    wait_while(|| db.insert(key, value).inspect_err(|error| assert!(is_full(error), "{error}")).is_err());
 }
 
 #[test]
@@ -327,4 +324,47 @@ fn whatever_finds_no_space_and_no_handle_for_a_while_nothing_acknowledged_is_los
         let count = acked.lock().unwrap().len();
         assert_eq!((found, db.iter().count()), (count, count), "seed {seed}");
     }
+}
+
+#[test]
+fn rule_8_while_space_is_short_callers_compact_one_at_a_time() {
+    // Catches two compactions that share the space for one.
+    let (_dir, fs, db) = hooked(|b| b.l0_trigger(100));
+    for key in ["1", "6", "2", "7"] {
+        put(&db, key, "", Durability::Buffered).unwrap();
+        db.flush().unwrap();
+    }
+    // A flush finds no space, and the reserve does not from then on.
+    let was_full = AtomicBool::new(false);
+    fs.set(move |event| {
+        match event.is(Op::Create, "RESERVE") || event.is(Op::Create, ".sst") && !was_full.swap(true, Ordering::SeqCst)
+        {
+            true => Answer::Fail(ErrorKind::StorageFull),
+            false => Answer::Go,
+        }
+    });
+    put(&db, "3", "", Durability::Buffered).unwrap();
+    db.flush().unwrap();
+    let (writers, most) = (Mutex::new(Vec::new()), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    fs.set(move |event| {
+        let this = thread::current().id();
+        if event.is(Op::Create, ".sst") {
+            writers.lock().unwrap().push(this);
+            (0..1000).for_each(|_| thread::yield_now());
+            seen.fetch_max(writers.lock().unwrap().len(), Ordering::SeqCst);
+        } else if event.is(Op::Sync, ".sst") {
+            writers.lock().unwrap().retain(|writer| *writer != this);
+        }
+        match event.is(Op::Create, "RESERVE") {
+            true => Answer::Fail(ErrorKind::StorageFull),
+            false => Answer::Go,
+        }
+    });
+    thread::scope(|scope| {
+        let half = scope.spawn(|| db.compact_range(.."5"));
+        db.compact_range("5"..).unwrap();
+        half.join().unwrap().unwrap();
+    });
+    assert_eq!(most.load(Ordering::SeqCst), 1);
 }

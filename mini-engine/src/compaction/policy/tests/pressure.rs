@@ -140,6 +140,18 @@ fn level_0_is_compacted_within_after_damage_has_stopped_a_compaction_that_was_cu
 }
 
 #[test]
+fn a_cut_compaction_ends_though_space_becomes_short() {
+    // Catches pieces of the older pointer that rewrite, again and again, what the pieces of the newer one have written.
+    for policy in POLICIES {
+        let mut world = cut(policy, 30);
+        world.is_tight = true;
+        world.settle();
+        assert_eq!(world.version.pointers(), [], "{policy:?}");
+        world.check();
+    }
+}
+
+#[test]
 fn new_tables_of_level_0_are_compacted_before_the_next_piece_where_writers_wait() {
     // Catches a thread for level 0 that runs piece after piece although none makes level 0 smaller.
     for policy in POLICIES {

@@ -107,7 +107,7 @@ pub(super) struct World {
     pub(super) compressible: Vec<Vec<u8>>,
     /// Whether scans are many.
     pub(super) is_scanned_often: bool,
-    is_tight: bool,
+    pub(super) is_tight: bool,
     /// The keyspaces of those keys that have a prefix.
     keyspaces: KeyspaceSet,
     /// The range that a caller compacts.
@@ -252,7 +252,10 @@ impl World {
     }
 
     pub(super) fn end_after(&mut self, at: usize, piece: usize, stop: bool) {
-        let Job { id, plan, snapshots, is_manual } = self.jobs.remove(at);
+        let Job { id, mut plan, snapshots, is_manual } = self.jobs.remove(at);
+        if self.is_tight {
+            plan.leave_newest(&self.version);
+        }
         let metas: HashMap<u64, TableMeta> = self.version.tables().map(|meta| (meta.number, meta.clone())).collect();
         let (outputs, next) = match plan.action {
             Action::Move => {
@@ -269,7 +272,7 @@ impl World {
             self.take_rest(pointers.first().map(|pointer| pointer.id));
         }
         let added = outputs.into_iter().map(|meta| (plan.output, meta)).chain(consumed.narrowed).collect();
-        let pointers_done = plan.resumes.clone();
+        let pointers_done = plan.pointers_done();
         self.apply(VersionEdit { removed: consumed.removed, added, pointers, pointers_done, ..VersionEdit::default() });
         self.in_progress.end(id);
     }
