@@ -4,6 +4,9 @@
 //!
 //! They are plain functions, so a test replays every committed input on a stable compiler.
 
+/// Whether all operations of a thread use one shard: `models` asks.
+const THREADS_KEEP_SHARDS: bool = true;
+
 mod damage;
 mod engine;
 /// The operations of both tables that fastskip's own tests draw.

@@ -3,6 +3,9 @@
 /// Whether arenas are fixed: all tables have at most 2 GiB.
 const FEW_ADDRESSES: bool = cfg!(any(not(target_pointer_width = "64"), not(feature = "std"), fastskip_fixed_arena));
 
+/// Whether all operations of a thread use one shard. Without `std`, the shard depends on the page of the stack.
+const THREADS_KEEP_SHARDS: bool = cfg!(feature = "std");
+
 mod batches;
 mod budget;
 // About reserved addresses, which fixed arenas do not have.

@@ -193,15 +193,14 @@ fn run(seed: u64, n: u64) {
             db = round.reopen(&round.fs.clone());
             round.check(&db, "opened again");
         }
-        for must in [Db::flush, Db::compact] {
-            must(&db).unwrap_or_else(|error| panic!("{}: {error}", round.context));
-        }
+        db.flush().unwrap_or_else(|error| panic!("{}: flush: {error}", round.context));
+        db.compact().unwrap_or_else(|error| panic!("{}: compact: {error}", round.context));
         let way = WAYS[round.random.index(WAYS.len())];
         round.remove(&db, way);
         is_empty = !matches!(way, Way::Most | Way::Drop);
         round.check(&db, "removed");
         round.crash(&db, "removed");
-        db.compact().unwrap_or_else(|error| panic!("{}, {way:?}: {error}", round.context));
+        db.compact().unwrap_or_else(|error| panic!("{}, {way:?}: compact: {error}", round.context));
         round.crash(&db, "compacted");
         if round.random.one_in(2) {
             db.close().unwrap_or_else(|error| panic!("{}, {way:?}: close: {error}", round.context));
@@ -210,15 +209,17 @@ fn run(seed: u64, n: u64) {
         }
         // The thread that takes the reserve may not have seen the full disk yet.
         let mut tries = 0;
-        while let Err(error) = db.keyspace(NAME).and_then(|_| db.insert("000000", "again")) {
-            assert!(is_full(&error), "{}, {way:?}: {error}", round.context);
+        wait_while(|| {
+            let Err(error) = db.keyspace(NAME).and_then(|_| db.insert("000000", "again")) else { return false };
+            assert!(is_full(&error), "{}, {way:?}: insert: {error}", round.context);
             tries += 1;
             // The remaining data may be too much if larger memtables made larger tables.
             if tries == 200 && !is_empty {
                 round.remove(&db, Way::Range);
                 is_empty = true;
             }
-        }
+            true
+        });
         round.model[0].insert(key(0), b"again".to_vec());
     }
     db.close().unwrap_or_else(|error| panic!("{}: {error}", round.context));
