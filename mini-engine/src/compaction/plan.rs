@@ -10,9 +10,10 @@
 //! * An entry that moves to an older run lowers the number of the level that it leaves, or of its own level; only numbers further right may rise.
 //! * Entries that are rewritten in their run get new tables, which are not rewritten again: the last number falls.
 //!
-//! The pieces end, since each takes at least one key and the next one begins after it (`piece.rs`). They also achieve the plan's purpose, since the
-//! pointer leads to the rest: tables above the output, or a narrowed table in its run. A table that is rewritten in its run is therefore the first of
-//! its plan, so that the first piece narrows it. The tests of policies measure each compaction (`policy/tests/progress.rs`).
+//! The pieces end, since each takes at least one key and the next one begins after it (`piece.rs`), or takes earlier keys of tables that have arrived
+//! since, which lowers the measure. They also achieve the plan's purpose, since the pointer leads to the rest: tables above the output, or a narrowed
+//! table in its run. A table that is rewritten in its run is therefore the first of its plan, so that the first piece narrows it. The tests of policies
+//! measure each compaction (`policy/tests/progress.rs`).
 
 use std::collections::HashSet;
 use std::ops::Range;
