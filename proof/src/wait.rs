@@ -1,4 +1,4 @@
-//! Waits for other threads that end even if what they wait for never happens.
+//! A wait for other threads that fails after a while: a test whose wait never ends is named instead of hanging.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Waits as long as `is_so` is true.
 ///
 /// # Panics
-/// After [`PATIENCE`], so that a test that would hang names the wait instead.
+/// After [`PATIENCE`].
 #[track_caller]
 pub fn wait_while(mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();

@@ -30,8 +30,8 @@ pub(crate) fn thread_index() -> usize {
 }
 
 /// A number that determines the shard of one operation: the page of the stack, mixed, since without `std` there are no thread-locals. Threads have
-/// stacks of their own, so their numbers differ. That of a thread may change with the depth of its calls, which only makes it slower, and leaves room
-/// in the other shard: an operation takes its number once.
+/// stacks of their own, so their numbers differ. An operation takes its number once. A thread's number may change with the depth of its calls: that
+/// only makes the thread slower, and the room that it has given back may be in another shard.
 #[cfg(not(feature = "std"))]
 #[inline]
 pub(crate) fn thread_index() -> usize {

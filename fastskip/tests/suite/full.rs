@@ -155,8 +155,9 @@ fn a_batch_is_applied_quickly_beside_threads_that_fill_the_table() {
                 is_applied.store(true, Ordering::Relaxed);
             });
             keys[..batch.len()].iter().for_each(|key| assert_ne!(memtable.get(key, u64::MAX), Lookup::Absent));
-            // A writer that was suspended while it held a block leaves a longer walk there.
-            validate_costs(&memtable, &keys[..batch.len()], 500, &format!("{name}, beside others"));
+            // With gaps between nodes, for address sanitizer, other nodes have hints, and writers are suspended longer while they hold a block.
+            let limit = if cfg!(fastskip_poisoned) { 500 } else { 150 };
+            validate_costs(&memtable, &keys[..batch.len()], limit, &format!("{name}, beside others"));
         });
     }
 }

@@ -45,7 +45,8 @@ impl Group {
             && self.compacted.try_lock().is_ok_and(|compacted| compacted.is_none_or(may_shrink))
     }
 
-    /// Compacts what was removed, on another thread. `next` is the time of the node's next compaction; it is set at the end, and locked until then.
+    /// Compacts the removed entries of the group on another thread. `next`, the time of the node's next compaction, stays locked until the end, and is
+    /// set then.
     pub(crate) fn compact(self: &Arc<Self>, mut next: OwnedMutexGuard<Option<Instant>>) {
         let group = Arc::clone(self);
         spawn_blocking(move || {

@@ -258,7 +258,7 @@ fn nothing_but_the_password_is_taken_before_the_password() {
 
 #[test]
 fn everything_is_removed_only_where_that_is_allowed_and_only_from_databases() {
-    // Catches a server that any client can empty by default, and one that removes what is no client's.
+    // Catches a server whose default settings let any client remove all keys, and one that also removes entries that belong to no client.
     let mut server = Server::new();
     let refusal = "removes everything: start the server with --allow-flushall";
     server.talk(&format!(

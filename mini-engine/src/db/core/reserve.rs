@@ -7,8 +7,8 @@
 //!    tables, whatever else fills the disk. If the reserve cannot grow, the write is rejected, and nothing else changes.
 //! R3 *Who may use it.* A step of the engine that finds no space (a new log, a flush, a compaction, an edit, an open) gives up the whole reserve and
 //!    is tried once more ([`Core::with_reserve`]). No such step adds data to the database: only writes do, and they are checked by R2. The step may
-//!    free space only at its end, so the reserve is not taken back before that. A compaction that runs at that moment may take the space first; then
-//!    both steps fail, free what they took, and are tried again, the compaction in a small piece.
+//!    free space only at its end, so the reserve is not taken back before that. A compaction that runs at that moment may take the space first. Then
+//!    both steps fail and free the space that they took. Both are tried again, and the compaction then runs in a small piece.
 //! R4 The database is *tight* until the reserve has its required size again. Insertions are rejected. Batches of removals of at most [`MAX_REMOVAL`]
 //!    bytes are accepted. They are flushed at every [`REMOVALS`] bytes, even if level 0 is full, and within a second. Logs get no space in advance
 //!    and no spare file is kept. Compactions run one at a time, in pieces of one table. Each that removals make useful is due, and level 0 moves

@@ -334,20 +334,17 @@ fn rule_8_while_space_is_short_callers_compact_one_at_a_time() {
         put(&db, key, "", Durability::Buffered).unwrap();
         db.flush().unwrap();
     }
-    // A flush finds no space, and the reserve does not from then on.
-    let was_full = AtomicBool::new(false);
-    fs.set(move |event| {
-        match event.is(Op::Create, "RESERVE") || event.is(Op::Create, ".sst") && !was_full.swap(true, Ordering::SeqCst)
-        {
-            true => Answer::Fail(ErrorKind::StorageFull),
-            false => Answer::Go,
-        }
+    // A flush finds no space once; the reserve finds none from then on.
+    let (full, was_full) = (Arc::new(AtomicBool::new(true)), AtomicBool::new(false));
+    let is_reserve = |event: &Event| event.is(Op::Create, "RESERVE");
+    full_disk(&fs, &full, move |event| {
+        is_reserve(event) || event.is(Op::Create, ".sst") && !was_full.swap(true, Ordering::SeqCst)
     });
     put(&db, "3", "", Durability::Buffered).unwrap();
     db.flush().unwrap();
     let (writers, most) = (Mutex::new(Vec::new()), Arc::new(AtomicUsize::new(0)));
     let seen = most.clone();
-    fs.set(move |event| {
+    full_disk(&fs, &full, move |event| {
         let this = thread::current().id();
         if event.is(Op::Create, ".sst") {
             writers.lock().unwrap().push(this);
@@ -356,10 +353,7 @@ fn rule_8_while_space_is_short_callers_compact_one_at_a_time() {
         } else if event.is(Op::Sync, ".sst") {
             writers.lock().unwrap().retain(|writer| *writer != this);
         }
-        match event.is(Op::Create, "RESERVE") {
-            true => Answer::Fail(ErrorKind::StorageFull),
-            false => Answer::Go,
-        }
+        is_reserve(event)
     });
     thread::scope(|scope| {
         let half = scope.spawn(|| db.compact_range(.."5"));

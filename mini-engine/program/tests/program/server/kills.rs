@@ -22,7 +22,7 @@ const DATABASES: usize = CLIENTS / 2;
 /// The most turns of one client before the kill.
 const LONGEST: usize = 150;
 
-/// A client, and what was acknowledged to it in all rounds.
+/// A client, and the writes of all rounds that the server has acknowledged to it.
 #[derive(Default)]
 struct Client {
     number: usize,
